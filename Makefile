@@ -1,0 +1,34 @@
+# One command each; every command makes its own environment in .venv when it is missing or out of date.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check format slow clean
+
+demo: $(STAMP)
+	$(BIN)/seqcritic compare demo --out runs/demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(MAKE) test
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest tests/slow --timeout 3600
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info src/*.egg-info
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $(STAMP)

@@ -1,0 +1,131 @@
+"""The command line. Torch is imported only by the commands that need it, so that help answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from seqcritic.errors import Interrupted, NonFiniteError, UserError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 2 the user's fault, 3 a non-finite number, 128+n a signal."""
+    parser = build_parser()
+    options = _parse(parser, arguments)
+    from seqcritic import commands
+
+    try:
+        code: int = getattr(commands, options.command.replace("-", "_"))(options)
+        return code
+    except (UserError, NonFiniteError, Interrupted) as error:
+        print(f"seqcritic: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("seqcritic: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+
+
+def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse, and take overrides wherever they stand: argparse alone loses those that follow an option."""
+    options, rest = parser.parse_known_args(arguments)
+    strange = [text for text in rest if text.startswith("-") or "overrides" not in options]
+    if strange:
+        parser.error(f"unrecognized arguments: {' '.join(strange)}")
+    if rest:
+        options.overrides = [*options.overrides, *rest]
+    return options
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="seqcritic", description="Train sequence-to-sequence models for the score they are judged by."
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_train(commands)
+    _add_compare(commands)
+    _add_readers(commands)
+    validate = commands.add_parser("validate", help="check a recipe and print the resolved configuration")
+    _add_recipe(validate)
+    commands.add_parser("recipes", help="list the packaged recipes")
+    commands.add_parser("env", help="print versions and threads, for bug reports")
+    return parser
+
+
+def _add_train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    train = commands.add_parser(
+        "train",
+        help="train one method through all its phases; the same command again resumes",
+        description="Train one method through all its phases. Running the same command again resumes.",
+    )
+    _add_recipe(train)
+    train.add_argument("--out", metavar="DIR", help="folder of the run (default: runs/RECIPE-METHOD-seedN)")
+
+
+def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="train several methods from one pre-trained actor with equal compute, and report",
+        description="Train several methods from one shared pre-trained actor (and critic) with equal compute, then "
+        "print the table and write the report. Running the same command again resumes.",
+    )
+    _add_recipe(compare)
+    compare.add_argument(
+        "--methods",
+        metavar="A,B,…",
+        help="likelihood, reinforce, reinforce-critic, actor-critic; +likelihood mixes the likelihood in, as in "
+        "actor-critic+likelihood (default: the recipe's compare.methods)",
+    )
+    compare.add_argument("--seeds", type=_positive, default=1, metavar="N", help="how many seeds (default 1)")
+    compare.add_argument("--out", metavar="DIR", help="folder of the comparison (default: runs/compare-RECIPE)")
+    compare.add_argument(
+        "--jobs", type=_positive, metavar="N", help="runs side by side (default: the cores, at most 2)"
+    )
+    compare.add_argument(
+        "--from-scratch",
+        action="store_true",
+        help="pre-train the actor too where the recipe starts from a shipped one",
+    )
+
+
+def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run_help = "a run, a model folder, or pretrained:NAME"
+    evaluate = commands.add_parser("evaluate", help="score a trained model")
+    evaluate.add_argument("run", metavar="RUN", help=run_help)
+    evaluate.add_argument("--split", choices=("train", "valid", "test"), default="test")
+    evaluate.add_argument("--json", action="store_true", help="print JSON")
+    evaluate.add_argument("overrides", nargs="*", metavar="data.key=value", help="other text than the run's")
+    predict = commands.add_parser("predict", help="correct lines from standard input, one in, one out")
+    predict.add_argument("run", metavar="RUN", help=run_help)
+    report = commands.add_parser("report", help="write an HTML page about one or more runs or comparisons")
+    report.add_argument("runs", nargs="+", metavar="RUN")
+    report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
+
+
+def _add_recipe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recipe", metavar="RECIPE", help="name of a packaged recipe, or path of a YAML file")
+    parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings to change")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        from importlib.metadata import version
+
+        print(f"seqcritic {version('seqcritic')}")
+        parser.exit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""What each command of the command line does, with the Python API."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from seqcritic.errors import UserError
+from seqcritic.settings_io import load_recipe, recipe_names, to_yaml
+
+
+def train(options: argparse.Namespace) -> int:
+    """Train or resume one run."""
+    settings = load_recipe(options.recipe, options.overrides)
+    from seqcritic.training.display import choose_display
+    from seqcritic.training.train import train as run
+
+    label = settings.method.label
+    run(settings, options.out or f"runs/{settings.name}-{label}-seed{settings.seed}", choose_display())
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Train several methods with equal compute, print the table and write the report."""
+    settings = load_recipe(options.recipe, options.overrides)
+    from seqcritic.comparing.compare import compare as run
+    from seqcritic.comparing.show import print_comparison
+
+    methods = tuple(options.methods.split(",")) if options.methods else settings.compare.methods
+    comparison, folder = run(
+        settings,
+        methods,
+        num_seeds=options.seeds,
+        out=options.out or f"runs/compare-{settings.name}",
+        jobs=options.jobs or min(2, os.cpu_count() or 1),
+        from_scratch=options.from_scratch,
+    )
+    print_comparison(comparison, folder)
+    return 0
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    """Print the score of a model with its interval and signature."""
+    from seqcritic.training.run_evaluation import evaluate as run
+
+    result = run(options.run, options.split, options.overrides)
+    if options.json:
+        print(json.dumps(result.to_dict()))
+    else:
+        low, high = result.interval
+        print(f"{result.score_name} {result.score:.2f}  (95 % interval {low:.2f} to {high:.2f})")
+        print(result.signature)
+    return 0
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Correct lines as they arrive."""
+    from seqcritic.training.model import load_model
+    from seqcritic.training.streaming import arriving_lines
+
+    model = load_model(options.run)
+    for lines in arriving_lines(sys.stdin.fileno()):
+        sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines)))
+        sys.stdout.flush()
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write one page about some runs or a comparison."""
+    from seqcritic.comparing.gather import comparison_of_runs
+    from seqcritic.report.page import render_page
+
+    page = render_page(comparison_of_runs([Path(run) for run in options.runs]))
+    path = Path(options.out)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--out: cannot write {path}: {error.strerror or error}") from None
+    print(path)
+    return 0
+
+
+def validate(options: argparse.Namespace) -> int:
+    """Print the resolved configuration."""
+    print(to_yaml(load_recipe(options.recipe, options.overrides)), end="")
+    return 0
+
+
+def recipes(options: argparse.Namespace) -> int:
+    """List the packaged recipes with what they are."""
+    names = recipe_names()
+    width = max(map(len, names))
+    for name in names:
+        print(f"{name:{width}}  {load_recipe(name).description}")
+    return 0
+
+
+def env(options: argparse.Namespace) -> int:
+    """Print what a bug report needs."""
+    from seqcritic.training.environment import environment
+
+    for name, value in environment().items():
+        print(f"{name}: {value}")
+    return 0

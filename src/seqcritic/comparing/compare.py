@@ -1,0 +1,78 @@
+"""A comparison: one shared pre-trained actor (and critic) a seed, every method from it with equal compute."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from seqcritic.comparing.gather import comparison_of_runs
+from seqcritic.comparing.jobs import Jobs
+from seqcritic.comparing.plan import budget, plan_runs, run_settings
+from seqcritic.config import Settings
+from seqcritic.errors import UserError
+from seqcritic.report.comparison import Comparison
+from seqcritic.report.curves import draw_curves
+from seqcritic.report.page import render_page
+from seqcritic.report.tables import markdown_table
+from seqcritic.settings_io import set_leaf, settings_from, to_yaml
+
+COMPARISON_FILE = "comparison.json"
+REPORT_FILE = "report.html"
+CURVES_FILE = "curves.svg"
+TABLE_FILE = "table.md"
+
+
+def compare(
+    settings: Settings,
+    methods: tuple[str, ...],
+    num_seeds: int = 1,
+    out: str | Path = "runs/compare",
+    jobs: int = 1,
+    from_scratch: bool = False,
+) -> tuple[Comparison, Path]:
+    """Train the methods, evaluate them on test, and write table, curves and report into `out`.
+
+    Calling it again with the same settings resumes. Each run is a process of its own with settings.threads threads.
+    """
+    folder = Path(out)
+    labels = tuple(dict.fromkeys(label.strip() for label in methods if label.strip()))
+    if not labels:
+        raise UserError("--methods: name at least one method, for example likelihood,actor-critic")
+    if from_scratch:
+        tree = settings.model_dump(mode="json")
+        set_leaf(tree, "start", {})
+        settings = settings_from(tree)
+    runs = plan_runs(settings, labels, num_seeds, folder)
+    Jobs(runs, lambda run: run_settings(settings, run), jobs).run()
+    in_order = sorted((run for run in runs if run.kind in labels), key=lambda run: (labels.index(run.kind), run.seed))
+    comparison = comparison_of_runs(
+        [run.folder for run in in_order],
+        title=settings.name,
+        configuration=to_yaml(settings),
+        notes=(_compute_note(settings, labels),),
+    )
+    _write(folder, comparison)
+    return comparison, folder
+
+
+def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:
+    costs = ", ".join(f"{label} {settings.compare.cost(label):.2f}" for label in labels)
+    return (
+        f"Equal compute: {budget(settings):,.0f} likelihood updates for every method after the shared actor, the "
+        f"critic's pre-training included. Measured cost of one update relative to a likelihood update: {costs}, "
+        f"critic pre-training {settings.compare.cost('critic'):.2f}."
+    )
+
+
+def _write(folder: Path, comparison: Comparison) -> None:
+    content = {
+        COMPARISON_FILE: json.dumps(comparison.to_dict(), indent=1),
+        REPORT_FILE: render_page(comparison),
+        CURVES_FILE: draw_curves(comparison.curves, comparison.score_name),
+        TABLE_FILE: markdown_table(comparison),
+    }
+    for name, text in content.items():
+        try:
+            (folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--out: cannot write {folder / name}: {error.strerror or error}") from None

@@ -1,0 +1,112 @@
+"""From run folders to the data of a report: test scores, intervals, paired tests, curves, examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from seqcritic.errors import UserError
+from seqcritic.evaluation import Column, interval, paired_p_value
+from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
+from seqcritic.settings_io import to_yaml
+from seqcritic.training.checkpoint import read_description
+from seqcritic.training.environment import environment
+from seqcritic.training.model import find_weights
+from seqcritic.training.run_evaluation import RunEvaluation, evaluate
+from seqcritic.training.run_folder import read_settings
+from seqcritic.training.tracking import read_metrics
+
+BASELINE = "likelihood"
+NUM_EXAMPLES = 20
+
+
+def comparison_of_runs(
+    folders: Sequence[Path], title: str = "", configuration: str = "", notes: tuple[str, ...] = ()
+) -> Comparison:
+    """Evaluate runs on their test sets and put them side by side; runs of one method count as its seeds."""
+    if len(folders) == 1 and (folders[0] / "comparison.json").is_file():
+        return _read(folders[0] / "comparison.json")
+    groups: dict[str, list[tuple[Path, RunEvaluation]]] = {}
+    for folder in folders:
+        label = read_settings(folder).method.label
+        groups.setdefault(label, []).append((folder, evaluate(folder)))
+    signatures = {evaluation.signature for group in groups.values() for _, evaluation in group}
+    if len(signatures) > 1:
+        raise UserError(f"the runs were not judged on the same test set: {' and '.join(sorted(signatures))}")
+    baseline = BASELINE if BASELINE in groups else next(iter(groups))
+    first = read_settings(folders[0])
+    return Comparison(
+        title=title or first.name,
+        score_name=groups[baseline][0][1].score_name,
+        lower_is_better=True,
+        signature=signatures.pop(),
+        baseline=baseline,
+        rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
+        curves=tuple(_curve(label, folder) for label, group in groups.items() for folder, _ in group),
+        examples=_examples({label: group[0][1] for label, group in groups.items()}),
+        configuration=configuration or to_yaml(first),
+        environment=environment(),
+        notes=notes,
+    )
+
+
+def _row(
+    label: str,
+    group: list[tuple[Path, RunEvaluation]],
+    baseline: list[tuple[Path, RunEvaluation]],
+    is_baseline: bool,
+) -> MethodRow:
+    """Average a method's seeds: errors sentence by sentence, so that one bootstrap covers all of them."""
+    errors, lengths = _mean_errors(group), np.array(group[0][1].lengths)
+    low, high = interval(errors, lengths)
+    settings = read_settings(group[0][0])
+    progress = [read_description(find_weights(folder))["progress"] for folder, _ in group]
+    return MethodRow(
+        label=label,
+        score=float(errors.sum() / lengths.sum()),
+        low=low,
+        high=high,
+        p_value=None if is_baseline else paired_p_value(errors, _mean_errors(baseline), lengths),
+        seed_scores=tuple(evaluation.score for _, evaluation in group),
+        updates=round(float(np.mean([entry["total_updates"] for entry in progress]))),
+        cost_per_update=settings.compare.cost(label),
+        seconds=float(np.mean([entry["seconds"] for entry in progress])),
+    )
+
+
+def _mean_errors(group: list[tuple[Path, RunEvaluation]]) -> Column:
+    mean: Column = np.mean([evaluation.errors for _, evaluation in group], axis=0)
+    return mean
+
+
+def _curve(label: str, folder: Path) -> Curve:
+    points = tuple(
+        Point(record["compute"], record["update"], record["valid_score"])
+        for record in read_metrics(folder)
+        if record["kind"] == "valid"
+    )
+    return Curve(label, read_settings(folder).seed, points)
+
+
+def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
+    """Return sentences spread evenly over the test set, chosen by their place alone."""
+    first = next(iter(evaluations.values()))
+    rows = np.unique(np.linspace(0, len(first.sources) - 1, NUM_EXAMPLES).astype(int))
+    return tuple(
+        Example(
+            first.sources[row],
+            first.references[row],
+            {label: evaluation.predictions[row] for label, evaluation in evaluations.items()},
+        )
+        for row in rows
+    )
+
+
+def _read(path: Path) -> Comparison:
+    try:
+        return Comparison.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error}); run compare again to write it anew") from None

@@ -1,0 +1,186 @@
+"""Running trainings side by side as processes of their own, one thread each, with one display for all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from seqcritic.comparing.plan import PlannedRun
+from seqcritic.config import Settings
+from seqcritic.errors import Interrupted, NonFiniteError, UserError
+from seqcritic.settings_io import to_yaml
+from seqcritic.training.phases import planned_phases
+from seqcritic.training.tracking import Record, read_metrics
+from seqcritic.training.train import PARENT_VARIABLE, is_finished
+
+POLL_SECONDS = 0.5
+PLAIN_SECONDS = 15.0
+
+
+class Jobs:
+    """Starts runs as their needs are met, at most `slots` at a time, and stops all of them when one fails."""
+
+    def __init__(self, runs: list[PlannedRun], settings_of: Callable[[PlannedRun], Settings], slots: int) -> None:
+        self.waiting = list(runs)
+        self.settings_of = settings_of
+        self.slots = slots
+        self.running: dict[Path, tuple[PlannedRun, subprocess.Popen[bytes]]] = {}
+        self.board = _Board()
+
+    def run(self) -> None:
+        """Run all to their end."""
+        received: list[int] = []
+
+        def note(number: int, frame: FrameType | None) -> None:
+            received.append(number)
+
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            while self.waiting or self.running:
+                self._start_what_can()
+                time.sleep(POLL_SECONDS)
+                self._collect()
+                self.board.show([run for run, _ in self.running.values()])
+                if received:
+                    self._stop()
+                    raise Interrupted(received[0], "stopped; the same command resumes")
+        except BaseException:
+            self._stop()
+            raise
+        finally:
+            self.board.close()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _start_what_can(self) -> None:
+        for run in list(self.waiting):
+            if len(self.running) >= self.slots:
+                return
+            if not all(is_finished(folder) for folder in run.needs):
+                continue
+            self.waiting.remove(run)
+            settings = self.settings_of(run)
+            self.running[run.folder] = (run, _start(run, settings))
+            self.board.add(run, settings)
+
+    def _collect(self) -> None:
+        for folder, (run, process) in list(self.running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self.running[folder]
+            if code == 0:
+                self.board.finish(run)
+                continue
+            lines = _log_path(run).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            message = f"{run.kind} (seed {run.seed}) ended with exit code {code}: {lines[-1] if lines else ''}"
+            raise NonFiniteError(message) if code == NonFiniteError.exit_code else UserError(message)
+
+    def _stop(self) -> None:
+        """Ask the running processes to checkpoint and leave, and wait for them."""
+        for _, process in self.running.values():
+            process.send_signal(signal.SIGTERM)
+        for _, process in self.running.values():
+            process.wait()
+        self.running.clear()
+
+
+class _Board:
+    """Bars in a terminal, a line every few seconds elsewhere."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+        self.live = self.console.is_terminal
+        self.progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[news]}"),
+            console=self.console,
+            disable=not self.live,
+        )
+        self.progress.start()
+        self.tasks: dict[Path, TaskID] = {}
+        self._printed_at = 0.0
+
+    def add(self, run: PlannedRun, settings: Settings) -> None:
+        """Show a run that starts."""
+        total = sum(getattr(settings.phases, phase).updates for phase in planned_phases(settings))
+        self.tasks[run.folder] = self.progress.add_task(_name(run), total=total, news="starting")
+        if not self.live:
+            print(f"{_name(run)}: starting, {total} updates", file=sys.stderr, flush=True)
+
+    def show(self, runs: list[PlannedRun]) -> None:
+        """Bring the board up to date with the runs' metrics."""
+        due = time.monotonic() - self._printed_at >= PLAIN_SECONDS
+        if not self.live and not due:
+            return
+        self._printed_at = time.monotonic()
+        for run in runs:
+            records = read_metrics(run.folder)
+            if not records:
+                continue
+            done, news = records[-1]["total_updates"], _news(records)
+            self.progress.update(self.tasks[run.folder], completed=done, news=news)
+            if not self.live:
+                total = self.progress.tasks[self.tasks[run.folder]].total
+                print(f"{_name(run)}: {done}/{total:.0f}  {news}", file=sys.stderr, flush=True)
+
+    def finish(self, run: PlannedRun) -> None:
+        """Mark a run as done."""
+        task = self.tasks[run.folder]
+        news = _news(read_metrics(run.folder))
+        self.progress.update(task, completed=self.progress.tasks[task].total, news=f"done  {news}")
+        if not self.live:
+            print(f"{_name(run)}: done  {news}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self.progress.stop()
+
+
+def _start(run: PlannedRun, settings: Settings) -> subprocess.Popen[bytes]:
+    """Start `seqcritic train` on a run; its output goes to a log beside the run's folder."""
+    config = run.folder.with_name(f"{run.folder.name}.yaml")
+    try:
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(to_yaml(settings), encoding="utf-8")
+        with _log_path(run).open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "seqcritic", "train", str(config), "--out", str(run.folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {PARENT_VARIABLE: str(os.getpid())},
+            )
+    except OSError as error:
+        raise UserError(f"--out: cannot write {config}: {error.strerror or error}") from None
+
+
+def _log_path(run: PlannedRun) -> Path:
+    return run.folder.with_name(f"{run.folder.name}.log")
+
+
+def _name(run: PlannedRun) -> str:
+    title = {"actor": "pre-training the actor", "critic": "pre-training the critic"}.get(run.kind, run.kind)
+    return f"seed {run.seed}: {title}"
+
+
+def _news(records: list[Record]) -> str:
+    """Return the last validation score and what the critic explains."""
+    for record in reversed(records):
+        if "valid_score" in record:
+            return f"valid CER {record['valid_score']:.2f} (best {record['best_score']:.2f})"
+        if record["phase"] == "critic":
+            return f"TD error {record['td_error']:.3f}, explained variance {record['explained_variance']:.2f}"
+    return ""

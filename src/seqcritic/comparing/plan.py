@@ -1,0 +1,84 @@
+"""The runs of a comparison, what each waits for, and how many updates make their compute equal.
+
+Compute is counted in likelihood updates after the actor's pre-training, so that a comparison is reproducible on a
+busy machine. A method that needs a critic pays for its pre-training out of the same budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqcritic.config import Settings
+from seqcritic.errors import UserError
+from seqcritic.settings_io import settings_from, with_method
+from seqcritic.training.checkpoint import read_description
+from seqcritic.training.model import find_weights
+
+CRITIC_METHOD = "actor-critic"
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a comparison: a folder, and the runs that must be finished before its settings are known."""
+
+    kind: str  # "actor", "critic" or a method's label
+    seed: int
+    folder: Path
+    needs: tuple[Path, ...]
+
+
+def plan_runs(settings: Settings, labels: tuple[str, ...], num_seeds: int, out: Path) -> list[PlannedRun]:
+    """Return all runs, those that others wait for first."""
+    methods = {label: with_method(settings, label) for label in labels}
+    planned: list[PlannedRun] = []
+    for seed in range(settings.seed, settings.seed + num_seeds):
+        folder = out / f"seed-{seed}"
+        actor = () if settings.start.actor else (folder / "actor",)
+        critic = () if settings.start.critic else (folder / "critic",)
+        needs_critic = [label for label, method in methods.items() if method.method.needs_critic]
+        if actor:
+            planned.append(PlannedRun("actor", seed, folder / "actor", ()))
+        if critic and needs_critic:
+            planned.append(PlannedRun("critic", seed, folder / "critic", actor))
+        # Methods without a critic go first: they can run beside its pre-training.
+        for label in sorted(labels, key=lambda label: label in needs_critic):
+            needs = actor + (critic if label in needs_critic else ())
+            planned.append(PlannedRun(label, seed, folder / label, needs))
+    return planned
+
+
+def budget(settings: Settings) -> float:
+    """Return the compute every method gets after the actor's pre-training, in likelihood updates."""
+    if settings.compare.budget is not None:
+        return settings.compare.budget
+    cost = settings.compare.cost
+    phases = settings.phases
+    return phases.critic.updates * cost("critic") + phases.train.updates * cost("actor-critic+likelihood")
+
+
+def run_settings(settings: Settings, run: PlannedRun) -> Settings:
+    """Return the settings of a planned run; what it needs is finished."""
+    if run.kind == "actor":
+        return _with(with_method(settings, "likelihood"), run.seed, {"start": {}, "train_updates": 0})
+    start: dict[str, Any] = {"actor": settings.start.actor or str(run.folder.parent / "actor")}
+    if run.kind == "critic":
+        return _with(with_method(settings, CRITIC_METHOD), run.seed, {"start": start, "train_updates": 0})
+    method = with_method(settings, run.kind)
+    left = budget(settings)
+    if method.method.needs_critic:
+        start["critic"] = settings.start.critic or str(run.folder.parent / "critic")
+        left -= read_description(find_weights(start["critic"]))["progress"]["compute"]
+    updates = round(left / settings.compare.cost(run.kind))
+    if updates < 1:
+        raise UserError(f"compare.budget: nothing is left for {run.kind} after the critic's pre-training")
+    return _with(method, run.seed, {"start": start, "train_updates": updates})
+
+
+def _with(settings: Settings, seed: int, change: dict[str, Any]) -> Settings:
+    tree = settings.model_dump(mode="json")
+    tree["seed"] = seed
+    tree["start"] = change["start"]
+    tree["phases"]["train"]["updates"] = change["train_updates"]
+    return settings_from(tree)

@@ -1,0 +1,23 @@
+"""The end of a comparison in the terminal: table, plot, and where the report is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from seqcritic.comparing.compare import CURVES_FILE, REPORT_FILE
+from seqcritic.report.comparison import Comparison
+from seqcritic.report.curves import terminal_plot
+from seqcritic.report.tables import comparison_table
+
+
+def print_comparison(comparison: Comparison, folder: Path) -> None:
+    """Print what a person wants to see first."""
+    console = Console()
+    console.print(comparison_table(comparison))
+    console.print(terminal_plot(comparison.curves, comparison.score_name), markup=False, highlight=False)
+    for note in comparison.notes:
+        console.print(note, markup=False, highlight=False)
+    console.print(comparison.signature, markup=False, highlight=False)
+    console.print(f"curves: {folder / CURVES_FILE}\nreport: {folder / REPORT_FILE}", markup=False, highlight=False)

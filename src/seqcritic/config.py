@@ -1,0 +1,208 @@
+"""One frozen, typed tree of settings. Unknown keys are refused; every fault names the dotted path.
+
+A recipe is a YAML file of this tree; `section.key=value` on the command line overrides one leaf of it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+EMBEDDED = "embedded"
+METHOD_NAMES = ("likelihood", "reinforce", "reinforce-critic", "actor-critic")
+PHASES = ("actor", "critic", "train")
+MIXED = "+likelihood"
+PAPER_LIKELIHOOD_WEIGHT = 0.1
+
+TYPICAL_COSTS = {
+    "likelihood": 1.0,
+    "critic": 2.1,
+    "reinforce": 1.5,
+    "reinforce+likelihood": 2.2,
+    "reinforce-critic": 3.0,
+    "reinforce-critic+likelihood": 3.6,
+    "actor-critic": 3.2,
+    "actor-critic+likelihood": 3.8,
+}
+
+MethodName = Literal["likelihood", "reinforce", "reinforce-critic", "actor-critic"]
+
+
+def _split(value: Any) -> Any:
+    """Take `a.txt,b.txt` for a list of two paths."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+Paths = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Positive = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A part of the tree: immutable, and closed to unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataSettings(Section):
+    """The spelling task: which text, cut how, with how much noise."""
+
+    train: Paths = Field((EMBEDDED,), description="text files, plain or .gz; 'embedded' for the built-in text")
+    valid: Paths = (EMBEDDED,)
+    test: Paths = (EMBEDDED,)
+    length: int = Field(10, ge=1, le=250, description="L: characters kept of each sentence")
+    minimum_length: Positive = Field(1, description="sentences with fewer characters are left out")
+    noise: float = Field(0.3, ge=0, le=1, description="η: probability of replacing a character")
+    windows: Literal["sentences", "words"] = Field(
+        "sentences",
+        description="train on sentence starts only, or on every word start with L characters left",
+    )
+    evaluation_seed: int = Field(0, description="fixes the noise of valid and test, the same for every run")
+    valid_size: Positive | None = Field(None, description="at most so many validation sentences")
+    test_size: Positive | None = None
+
+
+class NetworkSettings(Section):
+    """Sizes of an encoder-decoder."""
+
+    embedding: Positive = 100
+    hidden: Positive = 100
+    attention: Positive = 100
+    initial_range: float | None = Field(
+        0.05, gt=0, description="weights from U[-range, range], biases 0; null for U[-1/√n, 1/√n]"
+    )
+
+
+class CriticSettings(NetworkSettings):
+    """Sizes of the critic."""
+
+    reads_actor_states: bool = Field(True, description="feed the actor's detached states to the critic")
+
+
+class ScoreSettings(Section):
+    """The score trained for."""
+
+    name: Literal["edit-distance"] = "edit-distance"
+    normalise: bool = Field(False, description="divide by |Y| as the paper writes; false as the authors ran it")
+    shaping: bool = Field(True, description="reward every token by the change of the score, not only the last")
+    capped: bool = Field(False, description="in the reported CER, limit each sentence's error to 1")
+
+
+class MethodSettings(Section):
+    """The method and its constants, named as in the paper's Algorithm 1."""
+
+    name: MethodName = "actor-critic"
+    likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
+    samples: Positive = Field(1, description="M: samples for each example, averaged")
+    temporal_difference: bool = Field(True, description="false for Monte-Carlo targets")
+    variance_penalty: Weight = Field(1e-3, description="λ_C")
+    gamma_theta: Rate = Field(
+        1e-3, description="γ_θ of the delayed actor; REINFORCE always samples from the present actor"
+    )
+    gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
+    baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline of 'reinforce'")
+
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the method trains a critic."""
+        return self.name in ("actor-critic", "reinforce-critic")
+
+    @property
+    def follower_speed(self) -> float:
+        """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
+        return self.gamma_theta if self.name == "actor-critic" else 1.0
+
+    @property
+    def label(self) -> str:
+        """The name in tables: `actor-critic+likelihood` where the likelihood is mixed in."""
+        mixed = self.likelihood_weight > 0 and self.name != "likelihood"
+        return self.name + (MIXED if mixed else "")
+
+
+class PhaseSettings(Section):
+    """One phase of Algorithm 2."""
+
+    updates: int = Field(ge=0)
+    learning_rate: Rate = 1e-3
+    final_learning_rate: Rate | None = Field(None, description="reached linearly at the last update; null: constant")
+    patience: Positive | None = Field(
+        None,
+        description="stop after so many evaluations without a better score (actor, train) or a higher TD error",
+    )
+
+
+class PhasesSettings(Section):
+    """Pre-train the actor by likelihood, pre-train the critic with the actor frozen, then train by the method."""
+
+    actor: PhaseSettings = PhaseSettings(updates=200_000)
+    critic: PhaseSettings = PhaseSettings(updates=30_000)
+    train: PhaseSettings = PhaseSettings(updates=200_000, learning_rate=1e-4)
+
+
+class TrainingSettings(Section):
+    """How updates are made, judged and saved."""
+
+    batch: Positive = 32
+    clip_norm: Annotated[float, Field(gt=0)] | None = Field(50.0, description="largest gradient norm of a network")
+    evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
+    log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
+    checkpoint_seconds: Annotated[float, Field(ge=0)] = Field(60.0, description="seconds between checkpoints")
+    tensorboard: bool = Field(False, description="write TensorBoard files too (needs the extra 'tensorboard')")
+
+
+class StartSettings(Section):
+    """Trained networks to start from: a finished run, a model folder, or `pretrained:NAME` of the package."""
+
+    actor: str | None = Field(None, description="skips phases.actor")
+    critic: str | None = Field(None, description="skips phases.critic")
+
+
+class CompareSettings(Section):
+    """What `compare` runs and what it counts as equal compute."""
+
+    methods: Paths = ("likelihood", "actor-critic+likelihood")
+    budget: Positive | None = Field(
+        None,
+        description="compute after actor pre-training, in likelihood updates, the critic's pre-training included; "
+        "null: what phases.critic and phases.train of actor-critic+likelihood cost",
+    )
+    costs: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict,
+        description="measured cost of an update relative to a likelihood update, for 'critic' (its pre-training) "
+        "and for each method (benchmarks/update_cost.py measures them); what is left out has a typical value",
+    )
+    overrides: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="settings of single methods, as dotted keys"
+    )
+
+    def cost(self, label: str) -> float:
+        """Return the cost of an update of a method, or of the critic's pre-training, in likelihood updates."""
+        return self.costs.get(label, TYPICAL_COSTS[label])
+
+
+class Settings(Section):
+    """A whole experiment."""
+
+    name: str = "unnamed"
+    description: str = ""
+    seed: Annotated[int, Field(ge=0)] = 1
+    threads: Positive = 1
+    data: DataSettings = DataSettings()
+    actor: NetworkSettings = NetworkSettings()
+    critic: CriticSettings = CriticSettings()
+    score: ScoreSettings = ScoreSettings()
+    method: MethodSettings = MethodSettings()
+    phases: PhasesSettings = PhasesSettings()
+    training: TrainingSettings = TrainingSettings()
+    start: StartSettings = StartSettings()
+    compare: CompareSettings = CompareSettings()
+
+    @model_validator(mode="after")
+    def _critic_matches(self) -> Settings:
+        if self.data.minimum_length > self.data.length:
+            raise ValueError("data.minimum_length is larger than data.length, so no sentence would be left")
+        return self

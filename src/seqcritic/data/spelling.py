@@ -1,0 +1,119 @@
+"""The spelling task: text in, batches of (corrupted, clean) windows out, for training and for evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from seqcritic.config import EMBEDDED, DataSettings
+from seqcritic.data.batch import Batch, pad
+from seqcritic.data.corruption import derive_seed
+from seqcritic.data.embedded import embedded_text
+from seqcritic.data.text import read_all_lines
+from seqcritic.data.vocabulary import SPELLING_ALPHABET, Vocabulary, normalise_spelling, spelling_table
+from seqcritic.data.windows import Windows
+from seqcritic.errors import UserError
+
+EVALUATION_BATCH = 256
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Fixed pairs to judge a model on: texts for the report and batches for the model, in the same order."""
+
+    batches: list[Batch]
+    sources: list[str]
+    references: list[str]
+
+
+class SpellingData:
+    """Everything the trainer and the evaluator ask of a task."""
+
+    def __init__(self, settings: DataSettings, report: Callable[[str], None] = lambda line: None) -> None:
+        self.settings = settings
+        self.vocabulary = Vocabulary(SPELLING_ALPHABET)
+        self._report = report
+        self._table = spelling_table()
+        self._splits: dict[str, Windows] = {}
+
+    def windows(self, split: str) -> Windows:
+        """Return the windows of a split, read on first use: all word starts for training, sentences otherwise."""
+        if split not in self._splits:
+            settings = self.settings
+            windows = Windows(
+                self._sentences(split),
+                self.vocabulary,
+                settings.length,
+                settings.minimum_length,
+                at_words=split == "train" and settings.windows == "words",
+            )
+            if windows.num_full == 0:
+                raise UserError(
+                    f"data.{split}: no sentence of {', '.join(self._paths(split))} has {settings.length} "
+                    "characters; give longer text or a smaller data.length"
+                )
+            skipped = f", {windows.num_short} too short" if windows.num_short else ""
+            self._report(f"data.{split}: {len(windows):,} windows of {settings.length} characters{skipped}")
+            self._splits[split] = windows
+        return self._splits[split]
+
+    def training_batch(self, position: int, size: int, seed: int) -> Batch:
+        """Return a batch of the seeded training stream that begins after `position` examples."""
+        return self.windows("train").batch(position, size, seed, self.settings.noise)
+
+    def evaluation_set(self, split: str) -> EvaluationSet:
+        """Return the first windows of the split's sentences with noise fixed by data.evaluation_seed."""
+        windows = self.windows(split)
+        limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
+        chosen = np.arange(len(windows))
+        if limit is not None and limit < len(windows):
+            # An even spread over the files rather than their beginning.
+            chosen = np.unique(np.linspace(0, len(windows) - 1, limit).round().astype(np.int64))
+        generator = torch.Generator().manual_seed(derive_seed(self.settings.evaluation_seed, split))
+        batches = [
+            windows.examples(chosen[first : first + EVALUATION_BATCH], self.settings.noise, generator)
+            for first in range(0, len(chosen), EVALUATION_BATCH)
+        ]
+        return EvaluationSet(
+            batches,
+            [text for batch in batches for text in self.texts(batch.sources)],
+            [text for batch in batches for text in self.texts(batch.references)],
+        )
+
+    def fingerprint(self) -> str:
+        """Return a short hash of the training and validation text, by which a resumed run knows its data."""
+        return f"{self.windows('train').fingerprint()}-{self.windows('valid').fingerprint()}"
+
+    def texts(self, tokens: torch.Tensor) -> list[str]:
+        """Return rows of token numbers as strings, each cut at its end token."""
+        return ["".join(self.vocabulary.decode(row)) for row in tokens.tolist()]
+
+    def pieces(self, line: str) -> list[str]:
+        """Cut a raw line, brought to the alphabet, into pieces of at most L characters that start at words."""
+        text = normalise_spelling(line, self._table)
+        pieces: list[str] = []
+        while len(text) > self.settings.length:
+            cut = text.rfind(" ", 0, self.settings.length) + 1 or self.settings.length
+            pieces.append(text[:cut])
+            text = text[cut:]
+        return [*pieces, text] if text else pieces
+
+    def encode(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the texts as padded numbers and their mask."""
+        return pad([self.vocabulary.encode(text) for text in texts])
+
+    def _paths(self, split: str) -> tuple[str, ...]:
+        paths: tuple[str, ...] = getattr(self.settings, split)
+        return paths
+
+    def _sentences(self, split: str) -> Sequence[str]:
+        paths = self._paths(split)
+        if paths == (EMBEDDED,):
+            sentences: Sequence[str] = getattr(embedded_text(), split)
+            return sentences
+        if not paths:
+            raise UserError(f"data.{split}: no text given; add data.{split}=FILE (plain or .gz, several with commas)")
+        return read_all_lines(paths, f"data.{split}")

@@ -1,0 +1,116 @@
+"""Training text as windows of at most L characters, drawn without repetition.
+
+The text lies in one array of character numbers; a window is a start and a length in it, so millions of windows
+cost five bytes each. The order of an epoch is one seeded permutation and the noise of a batch is drawn from a
+generator seeded by its position: the only state is the number of examples consumed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.corruption import corrupt, derive_seed
+from seqcritic.data.vocabulary import END, Vocabulary, normalise_spelling, spelling_table
+
+Codes = npt.NDArray[np.uint8]
+
+
+class Windows:
+    """All windows of a text: every sentence start, and every word start with L characters left if asked for."""
+
+    def __init__(
+        self,
+        sentences: Iterable[str],
+        vocabulary: Vocabulary,
+        length: int,
+        minimum_length: int,
+        at_words: bool,
+    ) -> None:
+        self.length = length
+        self.num_characters = len(vocabulary) - 1
+        self.codes = _encode(sentences, vocabulary)
+        space = vocabulary.numbers[" "]
+        before = np.concatenate([np.zeros(1, np.uint8), self.codes[:-1]])
+        left = _characters_left(self.codes)
+        chosen = (before == END) & (left >= minimum_length)
+        if at_words:
+            chosen |= (before == space) & (left >= length)
+        self.num_full = int((chosen & (left >= length)).sum())
+        self.num_short = int(((before == END) & (left > 0) & (left < minimum_length)).sum())
+        self.starts = np.flatnonzero(chosen).astype(np.int64)
+        self.lengths = np.minimum(left[self.starts], length).astype(np.uint8)
+        # A last window may be shorter than L: its columns past the end of the text are masked, but must exist.
+        self.codes = np.concatenate([self.codes, np.zeros(length, np.uint8)])
+        self._order: tuple[int, int, npt.NDArray[np.int64]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def fingerprint(self) -> str:
+        """Return a short hash of the text and the windows chosen in it."""
+        digest = hashlib.blake2b(digest_size=8)
+        digest.update(self.codes.tobytes())
+        digest.update(self.starts.tobytes())
+        digest.update(self.lengths.tobytes())
+        return digest.hexdigest()
+
+    def order(self, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+        """Return the permutation of all windows that one epoch follows."""
+        if self._order is None or self._order[:2] != (seed, epoch):
+            generator = np.random.default_rng(derive_seed(seed, "order", epoch))
+            self._order = (seed, epoch, generator.permutation(len(self)))
+        return self._order[2]
+
+    def batch(self, position: int, size: int, seed: int, noise: float) -> Batch:
+        """Return the examples position..position+size-1 of the seeded stream, freshly corrupted."""
+        chosen = np.empty(size, np.int64)
+        filled = 0
+        while filled < size:
+            epoch, offset = divmod(position + filled, len(self))
+            taken = self.order(seed, epoch)[offset : offset + size - filled]
+            chosen[filled : filled + len(taken)] = taken
+            filled += len(taken)
+        generator = torch.Generator().manual_seed(derive_seed(seed, "noise", position))
+        return self.examples(chosen, noise, generator)
+
+    def examples(self, chosen: npt.NDArray[np.int64], noise: float, generator: torch.Generator) -> Batch:
+        """Return the chosen windows as a batch of (corrupted, clean) pairs."""
+        lengths = torch.from_numpy(self.lengths[chosen].astype(np.int64))
+        width = int(lengths.max())
+        columns = torch.arange(width + 1)
+        codes = self.codes[self.starts[chosen][:, None] + np.arange(width)]
+        clean = torch.from_numpy(codes.astype(np.int64))
+        noisy = corrupt(clean, noise, self.num_characters, generator)
+        inside = columns[:width] < lengths[:, None]
+        mask = columns <= lengths[:, None]
+        return Batch(_close(noisy, inside), mask, _close(clean, inside), mask)
+
+
+def _close(tokens: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
+    """Blank what lies outside the window and append one column of end tokens."""
+    closed = torch.where(inside, tokens, END)
+    return torch.cat([closed, torch.full_like(closed[:, :1], END)], dim=1)
+
+
+def _encode(sentences: Iterable[str], vocabulary: Vocabulary) -> Codes:
+    """Return the normalised sentences as one array of numbers, an end token after each."""
+    table = spelling_table()
+    joined = "\n".join(normalise_spelling(sentence, table) for sentence in sentences) + "\n"
+    numbers = np.zeros(256, np.uint8)
+    for character, number in vocabulary.numbers.items():
+        numbers[ord(character)] = number
+    return numbers[np.frombuffer(joined.encode("ascii"), np.uint8)]
+
+
+def _characters_left(codes: Codes) -> npt.NDArray[np.int64]:
+    """Return for each place the number of characters from it to the next end token."""
+    ends = np.flatnonzero(codes == END)
+    places = np.arange(len(codes))
+    left: npt.NDArray[np.int64] = ends[np.searchsorted(ends, places)] - places
+    return left

@@ -1,0 +1,23 @@
+"""The faults a run can end with, each with the exit code the command line returns for it."""
+
+from __future__ import annotations
+
+
+class UserError(ValueError):
+    """A fault the user can mend: wrong file, wrong key, wrong folder. One line says what, where and what to do."""
+
+    exit_code = 2
+
+
+class NonFiniteError(ArithmeticError):
+    """A loss, gradient, reward or value became infinite or not a number; the last checkpoint is kept."""
+
+    exit_code = 3
+
+
+class Interrupted(Exception):
+    """The run was asked to stop by a signal and has written its checkpoint."""
+
+    def __init__(self, signal_number: int, message: str = "interrupted") -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

@@ -1,0 +1,42 @@
+"""Actor-critic for sequence prediction: Algorithm 1 of Bahdanau et al. 2017.
+
+    dV/dθ ≈ Σ_t Σ_a dp(a | Ŷ_1..t-1)/dθ · Q̂(a; Ŷ_1..t-1, Y)  +  λ_LL Σ_t d log p(y_t | Y_1..t-1)/dθ
+
+Ŷ is drawn from the delayed actor p'; the critic learns at the same time (policy_evaluation.py). Where M samples
+are drawn we average over them, where the paper sums: the scale of the loss then does not depend on M.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from seqcritic.config import MethodSettings
+from seqcritic.data.batch import Batch
+from seqcritic.methods.losses import actor_critic_loss
+from seqcritic.methods.method import Outcome
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import experience
+from seqcritic.methods.policy_evaluation import evaluate_policy
+from seqcritic.scores.score import Score
+
+
+class ActorCritic:
+    """The actor follows the critic's values of all tokens; the critic follows the delayed actor's returns."""
+
+    trains: tuple[str, ...] = ("actor", "critic")
+
+    def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
+        self.settings = settings
+        self.score = score
+        self.shaping = shaping
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+        """Return actor loss plus critic loss: no gradient of one reaches the other's weights."""
+        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
+        critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings)
+        actor_loss = actor_critic_loss(torch.softmax(seen.logits, dim=2), critic.values, seen.rollout.sample.mask)
+        measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
+        return Outcome(
+            seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + critic.loss,
+            measurements | critic.measurements | seen.measurements,
+        )

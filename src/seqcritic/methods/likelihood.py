@@ -1,0 +1,28 @@
+"""Maximum likelihood: teacher forcing, the baseline every other method starts from and is compared with.
+
+    loss = −Σ_t log p(y_t | Y_1..t-1, X)
+
+Shapes: B examples, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from seqcritic.data.batch import Batch
+from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.method import Outcome
+from seqcritic.methods.networks import Networks
+
+
+class Likelihood:
+    """Train the actor to predict each reference token from the reference tokens before it."""
+
+    trains: tuple[str, ...] = ("actor",)
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+        """Return the negative log-likelihood of the references; draws nothing."""
+        actor = networks.actor
+        logits, _ = actor.score(actor.encode(batch.sources, batch.source_mask), batch.references)
+        loss = likelihood_loss(torch.log_softmax(logits, dim=2), batch.references, batch.reference_mask)
+        return Outcome(loss, {"likelihood_loss": loss.detach()})

@@ -1,0 +1,73 @@
+"""The mathematics of the methods: tensors in, tensors out. Paper: Bahdanau et al. 2017, sections 2 and 3.
+
+Every loss is a sum over the tokens and a mean over the sequences. `mask` is True on the tokens that count. What a
+loss must not move is detached by its caller and checked by the tests.
+
+Shapes: B sequences, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def mean_over_sequences(per_token: Tensor, mask: Tensor) -> Tensor:
+    """Return the sum over the unmasked tokens of [B, T], averaged over the B sequences."""
+    return torch.where(mask, per_token, 0.0).sum() / mask.shape[0]
+
+
+def taken(per_action: Tensor, tokens: Tensor) -> Tensor:
+    """Return the entries [B, T] of [B, T, V] that belong to the tokens [B, T]."""
+    return per_action.gather(2, tokens[:, :, None])[:, :, 0]
+
+
+def likelihood_loss(log_probabilities: Tensor, references: Tensor, mask: Tensor) -> Tensor:
+    """−Σ_t log p(y_t | Y_1..t-1, X). (Algorithm 1 prints dp for this term; it is d log p.)"""
+    return -mean_over_sequences(taken(log_probabilities, references), mask)
+
+
+def actor_critic_loss(probabilities: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """−Σ_t Σ_a p(a | Ŷ_1..t-1) Q̂(a; Ŷ_1..t-1): equation 8, the full sum over actions. Values are constants."""
+    return -mean_over_sequences((probabilities * values).sum(dim=2), mask)
+
+
+def reinforce_loss(log_taken: Tensor, returns: Tensor, baselines: Tensor, mask: Tensor) -> Tensor:
+    """−Σ_t log p(ŷ_t | Ŷ_1..t-1) (Σ_{τ≥t} r_τ − b_t): equation 9. Returns and baselines are constants.
+
+    The estimate is unbiased for any baseline that does not depend on ŷ_t or what follows it.
+    """
+    return -mean_over_sequences(log_taken * (returns - baselines), mask)
+
+
+def returns_to_go(rewards: Tensor, mask: Tensor) -> Tensor:
+    """Σ_{τ≥t} r_τ, [B, T]: the Monte-Carlo target of the critic and the return of REINFORCE."""
+    counted = torch.where(mask, rewards, 0.0)
+    return counted.flip(1).cumsum(1).flip(1)
+
+
+def expected_values(probabilities: Tensor, values: Tensor) -> Tensor:
+    """Σ_a p(a) Q(a), [B, T]: the value of the state before each token."""
+    return (probabilities * values).sum(dim=2)
+
+
+def temporal_difference_targets(rewards: Tensor, state_values: Tensor, mask: Tensor) -> Tensor:
+    """q_t = r_t + Σ_a p'(a | Ŷ_1..t) Q̂'(a; Ŷ_1..t), without the second term at the last counted token.
+
+    `state_values` [B, T]: entry t is Σ_a p' Q̂' *before* token t, so the bootstrap of q_t is entry t + 1.
+    """
+    following = torch.where(mask, state_values, 0.0)[:, 1:]
+    return rewards + torch.nn.functional.pad(following, (0, 1))
+
+
+def variance_penalty(values: Tensor) -> Tensor:
+    """C_t = Σ_a (Q̂(a) − mean_b Q̂(b))², [B, T]: equation 10, which keeps the values of rare actions down."""
+    return (values - values.mean(dim=2, keepdim=True)).square().sum(dim=2)
+
+
+def critic_loss(values: Tensor, tokens: Tensor, targets: Tensor, mask: Tensor, penalty_weight: float) -> Tensor:
+    """Σ_t (Q̂(ŷ_t; Ŷ_1..t-1) − q_t)² + λ_C C_t. Targets are constants."""
+    per_token = (taken(values, tokens) - targets).square()
+    if penalty_weight:
+        per_token = per_token + penalty_weight * variance_penalty(values)
+    return mean_over_sequences(per_token, mask)

@@ -1,0 +1,31 @@
+"""What the trainer asks of a method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.methods.networks import Networks
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One loss over all trained networks (no gradient crosses between them) and what to log, as scalars."""
+
+    loss: Tensor
+    measurements: dict[str, Tensor]
+
+
+class Method(Protocol):
+    """A way to turn a batch into a loss."""
+
+    trains: tuple[str, ...]
+    """The names in Networks whose weights the loss moves."""
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+        """Return the loss of a batch; all randomness comes from the generator."""
+        ...

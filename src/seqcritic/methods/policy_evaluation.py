@@ -1,0 +1,105 @@
+"""Training the critic: the value of every token under the sampling actor's policy (steps 5 and 6 of Algorithm 1).
+
+    q_t = r_t + Σ_a p'(a | Ŷ_1..t) Q̂'(a; Ŷ_1..t)
+    loss = Σ_t (Q̂(ŷ_t; Ŷ_1..t-1) − q_t)² + λ_C C_t
+
+p' is the delayed actor, Q̂' the target critic; both targets and actor states are constants. At the last counted
+token, be it the end token or the cap, q = r. With `temporal_difference` off, q_t is the return after ŷ_t.
+
+Shapes: B sequences (M samples of an example in a row), T tokens, V vocabulary, H actor state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqcritic.config import MethodSettings
+from seqcritic.data.batch import Batch
+from seqcritic.errors import NonFiniteError
+from seqcritic.methods import losses
+from seqcritic.methods.method import Outcome
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.rollout import Rollout, roll_out
+from seqcritic.scores.score import Score
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The critic's values [B, T, V], detached, its loss, and what to log."""
+
+    values: Tensor
+    loss: Tensor
+    measurements: dict[str, Tensor]
+
+
+def evaluate_policy(
+    networks: Networks, batch: Batch, rollout: Rollout, actor_states: Tensor, settings: MethodSettings
+) -> Evaluation:
+    """Return values and loss of the critic on a rollout of M samples an example; `batch` is not repeated.
+
+    `actor_states` [B, T, H] are the trained actor's on the sampled tokens; the target critic sees the sampler's.
+    """
+    critic, target_critic = networks.critic, networks.target_critic
+    assert critic is not None
+    assert target_critic is not None
+    sample, mask = rollout.sample, rollout.sample.mask
+    repeats = len(mask) // len(batch)
+    memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
+    values = critic.values(memory, sample.tokens, actor_states)
+    returns = losses.returns_to_go(rollout.rewards, mask)
+    if settings.temporal_difference:
+        with torch.no_grad():
+            memory = target_critic.encode(batch.references, batch.reference_mask).repeat(repeats)
+            target_values = target_critic.values(memory, sample.tokens, sample.states)
+            state_values = losses.expected_values(sample.probabilities, target_values)
+            targets = losses.temporal_difference_targets(rollout.rewards, state_values, mask)
+    else:
+        targets = returns
+    loss = losses.critic_loss(values, sample.tokens, targets, mask, settings.variance_penalty)
+    fixed = values.detach()
+    if not bool(torch.isfinite(fixed).all()):
+        raise NonFiniteError("a value of the critic is not finite")
+    return Evaluation(fixed, loss, _measurements(fixed, sample.tokens, targets, returns, mask))
+
+
+def _measurements(values: Tensor, tokens: Tensor, targets: Tensor, returns: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    """Return the figures that show whether the critic is ready: TD error, range and spread of Q̂, and how much
+    of the variance of the realised return it explains (on samples it has not yet learned from)."""
+    predicted = losses.taken(values, tokens)[mask]
+    counted = values[mask]
+    realised = returns[mask]
+    unexplained = (realised - predicted).var(unbiased=False)
+    return {
+        "td_error": (predicted - targets[mask]).square().mean(),
+        "q_mean": counted.mean(),
+        "q_minimum": counted.min(),
+        "q_maximum": counted.max(),
+        "q_variance": counted.var(dim=1, unbiased=False).mean(),
+        "explained_variance": 1 - unexplained / realised.var(unbiased=False).clamp(min=1e-12),
+    }
+
+
+class CriticTraining:
+    """Pre-training of the critic on samples of the frozen actor (step 3 of Algorithm 2)."""
+
+    trains: tuple[str, ...] = ("critic",)
+
+    def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
+        self.settings = settings
+        self.score = score
+        self.shaping = shaping
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+        """Return the critic's loss; the sampling actor is the frozen actor, so its states serve both critics."""
+        repeats = self.settings.samples
+        actor = networks.actor
+        with torch.no_grad():
+            memory = actor.encode(batch.sources, batch.source_mask).repeat(repeats)
+        repeated = batch.repeat(repeats)
+        rollout = roll_out(actor, memory, repeated, self.score, self.shaping, generator)
+        evaluation = evaluate_policy(networks, batch, rollout, rollout.sample.states, self.settings)
+        measurements = {"critic_loss": evaluation.loss.detach()}
+        return Outcome(evaluation.loss, measurements | evaluation.measurements | rollout.measurements(repeated))

@@ -1,0 +1,81 @@
+"""The methods by name, and the networks each of them needs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from seqcritic.config import METHOD_NAMES, MethodSettings, NetworkSettings, Settings
+from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.likelihood import Likelihood
+from seqcritic.methods.method import Method
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
+from seqcritic.models.actor import Actor
+from seqcritic.models.baseline import LinearBaseline
+from seqcritic.models.critic import Critic
+from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.scores.score import Score
+
+Network = TypeVar("Network", bound=torch.nn.Module)
+
+RewardMethod = Callable[[MethodSettings, Score, bool], Method]
+REWARD_METHODS: dict[str, RewardMethod] = {
+    "actor-critic": ActorCritic,
+    "reinforce": Reinforce,
+    "reinforce-critic": ReinforceCritic,
+}
+assert set(METHOD_NAMES) == {"likelihood", *REWARD_METHODS}
+
+
+def build_method(settings: Settings, phase: str) -> Method:
+    """Return what one phase runs: likelihood for the actor, policy evaluation for the critic, then the method."""
+    if phase == "actor" or settings.method.name == "likelihood":
+        return Likelihood()
+    score = EditDistanceScore(settings.score.normalise)
+    chosen: RewardMethod = CriticTraining if phase == "critic" else REWARD_METHODS[settings.method.name]
+    return chosen(settings.method, score, settings.score.shaping)
+
+
+def build_actor(settings: NetworkSettings, num_tokens: int, generator: torch.Generator) -> Actor:
+    """Return an actor with fresh weights."""
+    return Actor(
+        num_tokens,
+        num_tokens,
+        settings.embedding,
+        settings.hidden,
+        settings.attention,
+        settings.initial_range,
+        generator,
+    )
+
+
+def build_networks(settings: Settings, num_tokens: int, generator: torch.Generator) -> Networks:
+    """Return all networks of the settings' method with fresh weights; followers start as copies."""
+    networks = Networks(build_actor(settings.actor, num_tokens, generator))
+    if settings.method.follower_speed < 1:
+        networks.delayed_actor = _follower(networks.actor)
+    if settings.method.needs_critic:
+        critic = settings.critic
+        networks.critic = Critic(
+            num_tokens,
+            critic.embedding,
+            critic.hidden,
+            critic.attention,
+            settings.actor.hidden if critic.reads_actor_states else 0,
+            critic.initial_range,
+            generator,
+        )
+        networks.target_critic = _follower(networks.critic)
+    if settings.method.name == "reinforce":
+        networks.baseline = LinearBaseline(settings.actor.hidden)
+    return networks
+
+
+def _follower(leader: Network) -> Network:
+    """Return a copy of a network that no optimiser and no gradient moves."""
+    return copy.deepcopy(leader).requires_grad_(False)

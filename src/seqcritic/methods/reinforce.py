@@ -1,0 +1,75 @@
+"""REINFORCE (Williams 1992; Ranzato et al. 2015) with a linear baseline, or with the critic as the baseline.
+
+    dV/dθ ≈ Σ_t d log p(ŷ_t | Ŷ_1..t-1)/dθ · (Σ_{τ≥t} r_τ − b_t)  +  λ_LL Σ_t d log p(y_t | Y_1..t-1)/dθ
+
+`reinforce`: b_t is linear in the actor's state and learns the return. `reinforce-critic` (section 5 of the paper):
+b_t = Σ_a p(a | Ŷ_1..t-1) Q̂(a; Ŷ_1..t-1, Y). The authors' code subtracted Q̂(ŷ_{t-1}) − r_{t-1} and lost the gradient
+of the first tokens; ours does not depend on ŷ_t and gives every token its gradient. Samples come from the present
+actor (γ_θ = 1, as in the paper): from a delayed one the estimate would be biased.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from seqcritic.config import MethodSettings
+from seqcritic.data.batch import Batch
+from seqcritic.methods import losses
+from seqcritic.methods.method import Outcome
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import experience
+from seqcritic.methods.policy_evaluation import evaluate_policy
+from seqcritic.scores.score import Score
+
+
+class Reinforce:
+    """REINFORCE with a learned linear baseline on the actor's states."""
+
+    trains: tuple[str, ...] = ("actor", "baseline")
+
+    def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
+        self.settings = settings
+        self.score = score
+        self.shaping = shaping
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+        """Return the actor's loss plus the baseline's squared error."""
+        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
+        sample, mask = seen.rollout.sample, seen.rollout.sample.mask
+        log_probabilities = torch.log_softmax(seen.logits, dim=2)
+        returns = losses.returns_to_go(seen.rollout.rewards, mask)
+        assert networks.baseline is not None
+        baselines = networks.baseline(seen.states)
+        baseline_loss = losses.mean_over_sequences((baselines - returns).square(), mask)
+        actor_loss = losses.reinforce_loss(
+            losses.taken(log_probabilities, sample.tokens), returns, baselines.detach(), mask
+        )
+        measurements = {"actor_loss": actor_loss.detach(), "baseline_loss": baseline_loss.detach()}
+        return Outcome(
+            seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + baseline_loss,
+            measurements | seen.measurements,
+        )
+
+
+class ReinforceCritic(Reinforce):
+    """REINFORCE with the critic's expected value under the actor as the baseline."""
+
+    trains: tuple[str, ...] = ("actor", "critic")
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+        """Return the actor's loss plus the critic's."""
+        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
+        critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings)
+        sample, mask = seen.rollout.sample, seen.rollout.sample.mask
+        log_probabilities = torch.log_softmax(seen.logits, dim=2)
+        actor_loss = losses.reinforce_loss(
+            losses.taken(log_probabilities, sample.tokens),
+            losses.returns_to_go(seen.rollout.rewards, mask),
+            losses.expected_values(log_probabilities.detach().exp(), critic.values),
+            mask,
+        )
+        measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
+        return Outcome(
+            seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + critic.loss,
+            measurements | critic.measurements | seen.measurements,
+        )

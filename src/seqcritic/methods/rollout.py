@@ -1,0 +1,60 @@
+"""Sampled predictions with their rewards: the experience all reward-driven methods learn from.
+
+Shapes: B sequences (M samples of an example stand in a row), T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.sampling import Sample, sample
+from seqcritic.errors import NonFiniteError
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
+from seqcritic.scores.score import Score, rewards_from_prefixes
+
+EXTRA_STEPS = 3  # a sample may outgrow its reference by this many tokens, as in the authors' runs
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A batch of samples and their rewards [B, T]."""
+
+    sample: Sample
+    rewards: Tensor
+
+    def measurements(self, batch: Batch) -> dict[str, Tensor]:
+        """Return what tells whether sampling goes well: return, length against the reference, entropy."""
+        mask = self.sample.mask
+        probabilities = self.sample.probabilities
+        entropies = torch.special.entr(probabilities).sum(dim=2)
+        lengths = num_tokens(self.sample.tokens, mask).sum()
+        return {
+            "sampled_return": self.rewards.sum() / len(mask),
+            "length_ratio": lengths / num_tokens(batch.references, batch.reference_mask).sum(),
+            "policy_entropy": (entropies * mask).sum() / mask.sum(),
+        }
+
+
+def num_tokens(tokens: Tensor, mask: Tensor) -> Tensor:
+    """Return [B] counts of the tokens before the end token."""
+    return (mask & (tokens != END)).sum(dim=1)
+
+
+def roll_out(
+    actor: Actor, memory: Memory, batch: Batch, score: Score, shaping: bool, generator: torch.Generator
+) -> Rollout:
+    """Sample from the actor and reward every token; memory and batch are already repeated M times."""
+    reference_lengths = num_tokens(batch.references, batch.reference_mask)
+    drawn = sample(actor, memory, reference_lengths + EXTRA_STEPS, generator)
+    lengths = num_tokens(drawn.tokens, drawn.mask)
+    prefixes = score.prefix_scores(drawn.tokens, lengths, batch.references, reference_lengths)
+    rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.probabilities.dtype)
+    if not bool(torch.isfinite(rewards).all()):
+        raise NonFiniteError("a reward is not finite; check the score")
+    return Rollout(drawn, rewards)

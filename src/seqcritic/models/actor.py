@@ -1,0 +1,55 @@
+"""The actor: the model the user wants, p(y_t | y_1..t-1, X).
+
+Shapes: B examples, S source tokens, T target tokens, V vocabulary, H state.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from seqcritic.models.attention import Memory
+from seqcritic.models.decoder import Decoder, State
+from seqcritic.models.encoder import BidirectionalEncoder
+from seqcritic.models.initialise import initialise
+
+
+class Actor(nn.Module):
+    """Encode once; step one token at a time; or run over a whole given sequence. The last two agree."""
+
+    def __init__(
+        self,
+        num_source_tokens: int,
+        num_target_tokens: int,
+        embedding: int,
+        hidden: int,
+        attention: int,
+        initial_range: float | None,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.state_size = hidden
+        self.num_tokens = num_target_tokens
+        self.encoder = BidirectionalEncoder(nn.Embedding(num_source_tokens, embedding), hidden)
+        self.decoder = Decoder(nn.Embedding(num_target_tokens, embedding), hidden, self.encoder.size, attention)
+        initialise(self, initial_range, generator)
+
+    def encode(self, sources: Tensor, mask: Tensor) -> Memory:
+        """Read sources [B, S] with their mask."""
+        return self.decoder.attention.remember(self.encoder(sources, mask), mask)
+
+    def start(self, memory: Memory) -> State:
+        """Return the state before the first token."""
+        return self.decoder.start(memory)
+
+    def step(self, memory: Memory, state: State, tokens: Tensor) -> State:
+        """Return the state after consuming tokens [B]."""
+        return self.decoder.step(memory, state, tokens)
+
+    def logits(self, state: State) -> Tensor:
+        """Return the unnormalised log-probabilities [B, V] of the next token."""
+        return self.decoder.outputs(state)
+
+    def score(self, memory: Memory, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits [B, T, V] and states [B, T, H]; entry t belongs to token t given tokens 0..t-1."""
+        return self.decoder.run(memory, tokens)

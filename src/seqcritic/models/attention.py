@@ -1,0 +1,58 @@
+"""Additive soft attention (Bahdanau et al. 2015): equations 5 and 6 of the paper.
+
+    e_j = v · tanh(W s + U h_j + b),   α = softmax(e),   c = Σ_j α_j h_j
+
+Computed as 2v · σ(2z), which differs from v · tanh(z) by the constant Σv that the softmax drops: on a CPU the
+logistic function costs a third of tanh.
+
+Shapes: B examples, S places of the memory, C their size, A attention size, H state size.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Memory(NamedTuple):
+    """An encoded sequence, ready to be attended to."""
+
+    annotations: Tensor  # [B, S, C]
+    keys: Tensor  # [B, S, A], 2(U h + b)
+    penalty: Tensor  # [B, S], 0 inside and -inf on padding
+
+    def repeat(self, times: int) -> Memory:
+        """Return the memory with every example standing `times` times in a row."""
+        return self if times == 1 else Memory(*(field.repeat_interleave(times, dim=0) for field in self))
+
+    def select(self, rows: Tensor) -> Memory:
+        """Return the memory of some examples."""
+        return Memory(*(field[rows] for field in self))
+
+    @staticmethod
+    def stack(first: Memory, second: Memory) -> Memory:
+        """Return the examples of both memories, one after the other."""
+        return Memory(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
+
+
+class Attention(nn.Module):
+    """The weights of additive attention; the query product W s is done by the decoder with its own."""
+
+    def __init__(self, state_size: int, memory_size: int, size: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(state_size, size, bias=False)
+        self.key = nn.Linear(memory_size, size)
+        self.energy = nn.Linear(size, 1, bias=False)
+
+    def remember(self, annotations: Tensor, mask: Tensor) -> Memory:
+        """Prepare annotations [B, S, C] with mask [B, S] for attention."""
+        penalty = torch.zeros(mask.shape, dtype=annotations.dtype, device=annotations.device)
+        return Memory(annotations, 2 * self.key(annotations), penalty.masked_fill(~mask, -torch.inf))
+
+    def glimpse(self, doubled_query: Tensor, energy: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        """Return the glimpse [B, C] and weights [B, S] for a query 2Ws [B, A]; `energy` is 2v [A]."""
+        energies = torch.sigmoid(memory.keys + doubled_query[:, None, :]) @ energy + memory.penalty
+        weights = torch.softmax(energies, dim=1)
+        return torch.bmm(weights[:, None, :], memory.annotations)[:, 0], weights

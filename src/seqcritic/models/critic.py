@@ -1,0 +1,52 @@
+"""The critic: Q̂(a; Ŷ_1..t-1, Y) for every token a, from a network that reads the reference answer.
+
+It has the actor's shape: its encoder reads Y with its end token, its decoder reads the prediction. Encoder and
+decoder share one embedding, for both read the same language. Optionally each transition also reads the actor's
+state that produces the next token, detached: no gradient flows from the critic into the actor.
+
+Shapes: B examples, T tokens, V vocabulary, H actor state.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from seqcritic.models.attention import Memory
+from seqcritic.models.decoder import Decoder
+from seqcritic.models.encoder import BidirectionalEncoder
+from seqcritic.models.initialise import initialise
+
+
+class Critic(nn.Module):
+    """Values of all tokens at every step of a prediction."""
+
+    def __init__(
+        self,
+        num_tokens: int,
+        embedding: int,
+        hidden: int,
+        attention: int,
+        actor_state_size: int,
+        initial_range: float | None,
+        generator: torch.Generator,
+    ) -> None:
+        """Set `actor_state_size` to 0 for a critic that does not read the actor's states."""
+        super().__init__()
+        self.reads_actor_states = actor_state_size > 0
+        shared = nn.Embedding(num_tokens, embedding)
+        self.encoder = BidirectionalEncoder(shared, hidden)
+        self.decoder = Decoder(shared, hidden, self.encoder.size, attention, extra_size=actor_state_size)
+        initialise(self, initial_range, generator)
+
+    def encode(self, references: Tensor, mask: Tensor) -> Memory:
+        """Read the reference answers [B, T] with their mask."""
+        return self.decoder.attention.remember(self.encoder(references, mask), mask)
+
+    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
+        """Return Q̂ [B, T, V]; entry t holds the value of every token at place t of predictions [B, T].
+
+        `actor_states` [B, T, H]: entry t is the actor's state that produces token t.
+        """
+        extra = actor_states.detach() if self.reads_actor_states else None
+        return self.decoder.run(memory, predictions, extra)[0]

@@ -1,0 +1,111 @@
+"""The recurrent decoder with attention that actor and critic share: equations 3 to 6 of the paper.
+
+    y_t ~ g(s_{t-1}, c_{t-1}),   s_t = f(s_{t-1}, c_{t-1}, e(y_t)),   c_t = glimpse(s_t)
+
+f is a GRU; s_0 is learned, c_0 is the glimpse taken with it, before the first token. The read-out g is linear in
+[s, c]. What depends only on the tokens is computed before the loop, the read-out after it, and one product of the
+new state serves both the next gates and the query.
+
+Shapes: B examples, T tokens, V vocabulary, H state, C memory, X extra input.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqcritic.models.attention import Attention, Memory
+
+
+class State(NamedTuple):
+    """What the decoder knows before it emits the next token."""
+
+    hidden: Tensor  # [B, H]
+    glimpse: Tensor  # [B, C]
+    gates: Tensor  # [B, 3H], the state's share of the next gates
+
+    def select(self, rows: Tensor) -> State:
+        """Return the states of some examples."""
+        return State(*(field[rows] for field in self))
+
+
+class Decoder(nn.Module):
+    """A GRU with attention that reads one token (and an optional extra vector) a step."""
+
+    def __init__(
+        self, embedding: nn.Embedding, hidden: int, memory_size: int, attention_size: int, extra_size: int = 0
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.hidden = hidden
+        self.initial = nn.Parameter(torch.zeros(hidden))
+        self.token_gates = nn.Linear(embedding.embedding_dim, 3 * hidden)
+        self.glimpse_gates = nn.Linear(memory_size, 3 * hidden, bias=False)
+        self.state_gates = nn.Linear(hidden, 3 * hidden)
+        self.extra_gates = nn.Linear(extra_size, 3 * hidden, bias=False) if extra_size else None
+        self.attention = Attention(hidden, memory_size, attention_size)
+        self.read_out = nn.Linear(hidden + memory_size, embedding.num_embeddings)
+
+    def start(self, memory: Memory) -> State:
+        """Return the state before the first token, its glimpse taken."""
+        hidden = self.initial.expand(memory.annotations.shape[0], self.hidden)
+        return self._look(memory, hidden, *self._state_product())
+
+    def step(self, memory: Memory, state: State, tokens: Tensor, extra: Tensor | None = None) -> State:
+        """Return the state after consuming tokens [B] and, where the decoder has one, the extra input [B, X]."""
+        inputs = self._input_gates(tokens, extra)
+        return self._look(memory, self._transition(state, inputs), *self._state_product())
+
+    def outputs(self, state: State) -> Tensor:
+        """Return the read-out [B, V] of a state."""
+        result: Tensor = self.read_out(torch.cat([state.hidden, state.glimpse], dim=-1))
+        return result
+
+    def run(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return read-outs [B, T, V] and states [B, T, H] at every step of given tokens [B, T].
+
+        Entry t is computed before token t is consumed, so it depends on tokens 0..t-1 only; the last token
+        is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1.
+        """
+        weight, bias, energy = self._state_product()
+        hidden = self.initial.expand(memory.annotations.shape[0], self.hidden)
+        state = self._look(memory, hidden, weight, bias, energy)
+        hiddens, glimpses = [state.hidden], [state.glimpse]
+        if tokens.shape[1] > 1:
+            inputs = self._input_gates(tokens[:, :-1], None if extra is None else extra[:, 1:])
+            for gates in inputs.unbind(dim=1):
+                state = self._look(memory, self._transition(state, gates), weight, bias, energy)
+                hiddens.append(state.hidden)
+                glimpses.append(state.glimpse)
+        states = torch.stack(hiddens, dim=1)
+        return self.read_out(torch.cat([states, torch.stack(glimpses, dim=1)], dim=-1)), states
+
+    def _input_gates(self, tokens: Tensor, extra: Tensor | None) -> Tensor:
+        """Return the input's share of the gates, [..., 3H], for tokens of any shape."""
+        gates: Tensor = self.token_gates(self.embedding(tokens))
+        if self.extra_gates is not None:
+            assert extra is not None, "this decoder reads an extra input at every step"
+            gates = gates + self.extra_gates(extra)
+        return gates
+
+    def _state_product(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the weights and bias of the one product of the state, and the energy vector, with factors of 2."""
+        query = 2 * self.attention.query.weight
+        bias = torch.cat([self.state_gates.bias, query.new_zeros(query.shape[0])])
+        return torch.cat([self.state_gates.weight, query]), bias, 2 * self.attention.energy.weight[0]
+
+    def _look(self, memory: Memory, hidden: Tensor, weight: Tensor, bias: Tensor, energy: Tensor) -> State:
+        product = torch.addmm(bias, hidden, weight.t())
+        size = 3 * self.hidden
+        glimpse, _ = self.attention.glimpse(product[:, size:], energy, memory)
+        return State(hidden, glimpse, product[:, :size])
+
+    def _transition(self, state: State, inputs: Tensor) -> Tensor:
+        """The GRU: r, z = σ(…), n = tanh(x_n + r · h_n), s' = n + z (s − n)."""
+        inputs = torch.addmm(inputs, state.glimpse, self.glimpse_gates.weight.t())
+        size = self.hidden
+        reset, update = torch.sigmoid(inputs[:, : 2 * size] + state.gates[:, : 2 * size]).chunk(2, dim=1)
+        candidate = torch.tanh(inputs[:, 2 * size :] + reset * state.gates[:, 2 * size :])
+        return torch.lerp(candidate, state.hidden, update)

@@ -1,0 +1,231 @@
+"""Learning curves of several methods in one drawing.
+
+The SVG stands alone: its colours are presentation attributes on a white ground, which the style sheet
+of the page overrides for dark screens. Methods are told apart by their labels as well as by colour.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from seqcritic.report.comparison import Curve, Point
+from seqcritic.report.formats import format_compact
+from seqcritic.report.labels import LINE_HEIGHT, flow, shorten, spread, text_width
+from seqcritic.report.markup import Attributes, Markup, element, join, text
+from seqcritic.report.scales import (
+    Range,
+    Series,
+    compute_range,
+    describe_outside,
+    group_series,
+    list_outside,
+    nice_ticks,
+    score_range,
+)
+from seqcritic.report.terminal import terminal_plot
+
+__all__ = ["PALETTE", "draw_curves", "terminal_plot"]
+
+# Chosen so that any two differ for readers with each kind of colour blindness, at contrast 3 on white.
+PALETTE = ("#2448c8", "#e25a0a", "#00957f", "#b56ad0", "#7b3f20", "#3f4450")
+_DASHES = ("", "7 4", "2 3")
+_INK, _FAINT, _GRID = "#22262c", "#5c6470", "#e3e6ea"
+_FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+_MANY_POINTS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The rectangle curves are drawn in, and what it means in compute and score."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    computes: Range
+    scores: Range
+
+    def x(self, compute: float) -> float:
+        return self.left + self.computes.fraction(compute) * (self.right - self.left)
+
+    def y(self, score: float) -> float:
+        return self.bottom - self.scores.fraction(score) * (self.bottom - self.top)
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """What names a method, where it stands, and whether a line leads to it from the end of the curve."""
+
+    content: str
+    x: float
+    y: float
+    is_beside: bool
+
+
+def draw_curves(
+    curves: Sequence[Curve], score_name: str, order: Sequence[str] = (), width: int = 960, height: int = 460
+) -> Markup:
+    """Draw all curves on one axis: thin lines for seeds, a bold one for the mean of a method.
+
+    Labels named in `order` take the first colours, so that a table beside the drawing can share them.
+    Labels stand beside the ends of their curves where there is room, otherwise beneath the drawing,
+    which then grows in height.
+    """
+    series = group_series(curves, order)
+    colours = {label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))}
+    if not series:
+        nothing = _write("No learning curve was recorded.", width / 2, 40, "middle", "axis-title")
+        return _svg(width, 80, f"validation {score_name}: no learning curve", [nothing])
+    scores = score_range(series)
+    outside = list_outside(series, scores)
+    labels = [shorten(one.label, width - 60) for one in series]
+    longest = max(text_width(label) for label in labels)
+    beside = longest + 58 <= 0.3 * width and len(labels) * LINE_HEIGHT <= height - 100
+    frame = _Frame(
+        left=26 + max(text_width(format_compact(tick)) for tick in nice_ticks(scores, 6)),
+        top=34,
+        right=width - (longest + 58 if beside else 16),
+        bottom=height - 52,
+        computes=compute_range(series),
+        scores=scores,
+    )
+    if beside:
+        ends = [frame.y(scores.clamp(one.main[-1].score)) for one in series]
+        places = [(frame.right + 48, y) for y in spread(ends, frame.bottom)]
+        bottom: float = height
+    else:
+        places = flow(labels, width, height + 8)
+        bottom = places[-1][1] + 14
+    parts = [_draw_axes(frame, score_name)]
+    for one, content, (x, y) in zip(series, labels, places, strict=True):
+        label = _Label(content, x, y, beside)
+        parts.append(_draw_series(one, colours[one.label], frame, label, score_name))
+    if outside:
+        for line in wrap(describe_outside(outside), int((width - frame.left) / 7.5)):
+            parts.append(_write(line, frame.left, bottom + 12, "start", "note"))
+            bottom += LINE_HEIGHT
+    return _svg(width, bottom, f"validation {score_name} against compute for {', '.join(labels)}", parts)
+
+
+def _svg(width: float, height: float, description: str, parts: Sequence[Markup]) -> Markup:
+    attributes: Attributes = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "class": "curves",
+        "viewBox": f"0 0 {width:g} {height:g}",
+        "width": width,
+        "height": height,
+        "role": "img",
+        "aria-label": description,
+        "font-family": _FONT,
+        "font-size": 13,
+    }
+    ground = element("rect", {"class": "ground", "width": width, "height": height, "fill": "#ffffff"})
+    return element("svg", attributes, Markup("\n"), join([ground, *parts]), Markup("\n"))
+
+
+def _draw_axes(frame: _Frame, score_name: str) -> Markup:
+    parts = []
+    for tick in nice_ticks(frame.scores, 6):
+        y = frame.y(tick)
+        parts.append(_line(frame.left, y, frame.right, y, "grid", _GRID))
+        parts.append(_write(format_compact(tick), frame.left - 8, y + 4.5, "end", "tick"))
+    for tick in nice_ticks(frame.computes, max(round((frame.right - frame.left) / 110), 2)):
+        x = frame.x(tick)
+        parts.append(_line(x, frame.bottom, x, frame.bottom + 5, "axis", _FAINT))
+        parts.append(_write(format_compact(tick), x, frame.bottom + 20, "middle", "tick"))
+    parts.append(_line(frame.left, frame.bottom, frame.right, frame.bottom, "axis", _FAINT))
+    # The vertical title lies above its axis, where it reads without turning one's head.
+    parts.append(_write(f"validation {score_name}", 8, 16, "start", "axis-title"))
+    middle = (frame.left + frame.right) / 2
+    parts.append(_write("compute (likelihood updates)", middle, frame.bottom + 42, "middle", "axis-title"))
+    return element("g", {"class": "axes", "data-top": frame.top, "data-bottom": frame.bottom}, join(parts))
+
+
+def _draw_series(one: Series, colour_index: int, frame: _Frame, label: _Label, score_name: str) -> Markup:
+    colour = PALETTE[colour_index % len(PALETTE)]
+    dash = _DASHES[colour_index // len(PALETTE) % len(_DASHES)]
+    lines = [_path(curve.points, frame, "seed", colour, dash) for curve in one.seeds if one.mean]
+    lines.append(_path(one.main, frame, "main", colour, dash))
+    parts = [_clip(lines, frame)]
+    for curve in one.seeds:
+        name = f"{one.label}, seed {curve.seed}"
+        parts += [_mark(point, frame, colour, name, score_name, one, "seed") for point in curve.points]
+    parts += [_mark(point, frame, colour, f"{one.label}, mean", score_name, one, "mean") for point in one.mean]
+    x, y = label.x, label.y
+    if label.is_beside:
+        end = one.main[-1]
+        start = f"M{frame.x(end.compute) + 5:.1f} {frame.y(frame.scores.clamp(end.score)):.1f}"
+        leader: Attributes = {"class": "leader", "d": f"{start}H{frame.right + 8:.1f}L{x - 26:.1f} {y:.1f}"}
+        leader |= {"fill": "none", "stroke": colour, "stroke-opacity": 0.6, "stroke-dasharray": "1 3"}
+        parts.append(element("path", leader))
+    parts.append(_line(x - 24, y, x - 6, y, "key-line", colour, 3, dash))
+    writing: Attributes = {"class": "label", "x": x, "y": y + 4.5, "fill": _INK, "font-weight": "600"}
+    parts.append(element("text", writing, text(label.content)))
+    group = {"class": f"method method-{colour_index % len(PALETTE)}", "data-label": one.label}
+    return element("g", group, join(parts))
+
+
+def _path(points: Sequence[Point], frame: _Frame, role: str, colour: str, dash: str) -> Markup:
+    places = (f"{frame.x(point.compute):.1f} {frame.y(point.score):.1f}" for point in points)
+    attributes: Attributes = {
+        "class": f"curve {role}",
+        "d": "M" + "L".join(places),
+        "fill": "none",
+        "stroke": colour,
+        "stroke-width": 2.5 if role == "main" else 1,
+        "stroke-opacity": 1 if role == "main" else 0.4,
+        "stroke-linejoin": "round",
+        "stroke-linecap": "round",
+    }
+    if dash:
+        attributes["stroke-dasharray"] = dash
+    return element("path", attributes)
+
+
+def _clip(lines: Sequence[Markup], frame: _Frame) -> Markup:
+    """Cut lines off at the edges; a nested drawing does so without an id that must be unique in a page."""
+    x, y, width, height = frame.left - 3, frame.top, frame.right - frame.left + 6, frame.bottom - frame.top
+    box: Attributes = {"x": x, "y": y, "width": width, "height": height, "overflow": "hidden"}
+    return element("svg", {**box, "viewBox": f"{x:g} {y:g} {width:g} {height:g}"}, join(lines))
+
+
+def _mark(point: Point, frame: _Frame, colour: str, name: str, score_name: str, one: Series, role: str) -> Markup:
+    """Mark one validation; many of them are drawn transparent, there for the pointer only."""
+    place = f"at {point.updates:,} updates, compute {point.compute:,.0f}"
+    title = element("title", {}, text(f"{name}: {score_name} {point.score:.2f} {place}"))
+    x = frame.x(point.compute)
+    attributes: Attributes = {"class": f"point {role}", "fill": colour}
+    is_main = role == "mean" or not one.mean
+    if is_main:
+        attributes |= {
+            "data-x": x,
+            "data-compute": f"{point.compute:.0f}",
+            "data-score": f"{point.score:.2f}",
+        }
+    if not frame.scores.contains(point.score):
+        is_above = point.score > frame.scores.high
+        tip = frame.top if is_above else frame.bottom
+        base = tip + (9 if is_above else -9)
+        shape = f"M{x:.1f} {tip:.1f}L{x + 5:.1f} {base:.1f}L{x - 5:.1f} {base:.1f}Z"
+        return element("path", {**attributes, "class": f"point {role} outside", "d": shape}, title)
+    is_visible = is_main and len(one.main) <= _MANY_POINTS
+    attributes |= {"cx": x, "cy": frame.y(point.score), "r": 3.2 if is_visible else 5}
+    if not is_visible:
+        attributes["fill-opacity"] = 0
+    return element("circle", attributes, title)
+
+
+def _line(
+    x1: float, y1: float, x2: float, y2: float, role: str, colour: str, width: float = 1, dash: str = ""
+) -> Markup:
+    attributes: Attributes = {"class": role, "x1": x1, "y1": y1, "x2": x2, "y2": y2}
+    attributes |= {"stroke": colour, "stroke-width": width}
+    if dash:
+        attributes["stroke-dasharray"] = dash
+    return element("line", attributes)
+
+
+def _write(content: str, x: float, y: float, anchor: str, role: str) -> Markup:
+    colour = _INK if role == "axis-title" else _FAINT
+    attributes: Attributes = {"class": role, "x": x, "y": y, "text-anchor": anchor, "fill": colour}
+    return element("text", attributes, text(content))

@@ -1,0 +1,64 @@
+"""Where a text differs from its reference, by the shortest sequence of edits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from rapidfuzz.distance import Levenshtein
+
+
+class Kind(Enum):
+    """How a piece of a text relates to the reference."""
+
+    EQUAL = "equal"
+    WRONG = "wrong"
+    EXTRA = "extra"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a text: what it says, and what the reference says in its place."""
+
+    kind: Kind
+    written: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A text cut into pieces, what stands between them, and how many edits would make it the reference."""
+
+    pieces: tuple[Piece, ...]
+    separator: str
+    num_edits: int
+
+
+def compare_characters(written: str, reference: str) -> Difference:
+    """Align two texts character by character."""
+    return _compare(list(written), list(reference), "")
+
+
+def compare_words(written: str, reference: str) -> Difference:
+    """Align two texts word by word; any white space between words counts as one space."""
+    return _compare(written.split(), reference.split(), " ")
+
+
+def resembles(sources: Sequence[str], references: Sequence[str]) -> bool:
+    """Say whether sources are flawed copies of the references, as in correction, and not another language."""
+    pairs = list(zip(sources, references, strict=True))
+    num_edits = sum(Levenshtein.distance(source, reference) for source, reference in pairs)
+    return num_edits <= 0.5 * sum(max(len(source), len(reference)) for source, reference in pairs)
+
+
+def _compare(written: list[str], reference: list[str], separator: str) -> Difference:
+    kinds = {"equal": Kind.EQUAL, "replace": Kind.WRONG, "delete": Kind.EXTRA, "insert": Kind.MISSING}
+    pieces = tuple(
+        Piece(
+            kind=kinds[code.tag],
+            written=separator.join(written[code.src_start : code.src_end]),
+            expected=separator.join(reference[code.dest_start : code.dest_end]),
+        )
+        for code in Levenshtein.opcodes(written, reference)
+    )
+    return Difference(pieces, separator, Levenshtein.distance(written, reference))

@@ -1,0 +1,48 @@
+"""What a score must offer: the score of every prefix for the rewards, and the corpus score for the table.
+
+Shapes: B examples, T prediction tokens, U reference tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Score(Protocol):
+    """A score of predictions against references. Rewards are differences of prefix scores: larger is better."""
+
+    def prefix_scores(
+        self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
+    ) -> Tensor:
+        """Return R [B, T + 1] of the prefixes of predictions [B, T] against references [B, U]; R of none is 0.
+
+        Lengths [B] count tokens without the end token; prefixes longer than a prediction keep its last score.
+        """
+        ...
+
+
+class CorpusScore(Protocol):
+    """A corpus score that is a ratio of sums, so that a bootstrap needs only its two columns."""
+
+    name: str
+    lower_is_better: bool
+
+    def statistics(self, predictions: Sequence[str], references: Sequence[str]) -> tuple[list[float], list[float]]:
+        """Return for each sentence its share of the numerator and of the denominator."""
+        ...
+
+
+def rewards_from_prefixes(prefixes: Tensor, mask: Tensor, shaping: bool) -> Tensor:
+    """Return rewards [B, T] from prefix scores [B, T + 1] and the mask [B, T] of the tokens that count.
+
+    With shaping, r_t = R(Ŷ_1..t) − R(Ŷ_1..t-1); without, the whole R(Ŷ) falls on the last token. Both sum to
+    R(Ŷ), the score of the empty prediction being 0.
+    """
+    if shaping:
+        return (prefixes[:, 1:] - prefixes[:, :-1]) * mask
+    last = mask & ~torch.nn.functional.pad(mask[:, 1:], (0, 1))
+    return prefixes[:, 1:] * last

@@ -1,0 +1,147 @@
+"""Reading and writing settings: packaged recipes, YAML files, command-line overrides, and what differs.
+
+Faults are raised as UserError with the dotted path and, for a mistyped key, the nearest valid one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from seqcritic.config import METHOD_NAMES, MIXED, PAPER_LIKELIHOOD_WEIGHT, Settings
+from seqcritic.errors import UserError
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the packaged recipes."""
+    entries = files("seqcritic").joinpath("recipes").iterdir()
+    return sorted(entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml"))
+
+
+def load_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Settings:
+    """Return the settings of a packaged recipe (by name) or a YAML file (by path), with `section.key=value`s."""
+    tree = _read_tree(recipe)
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise UserError(f"'{override}': an override has the form section.key=value")
+        set_leaf(tree, key.strip(), _parse_value(key, text))
+    return settings_from(tree)
+
+
+def settings_from(tree: dict[str, Any]) -> Settings:
+    """Validate a nested dictionary."""
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise UserError("; ".join(_explain(fault) for fault in error.errors())) from None
+
+
+def with_method(settings: Settings, label: str) -> Settings:
+    """Return the settings for one method of a comparison, its entry of compare.overrides applied."""
+    name = label.removesuffix(MIXED)
+    if name not in METHOD_NAMES or (name == "likelihood" and label != name):
+        known = [*METHOD_NAMES, *(known + MIXED for known in METHOD_NAMES if known != "likelihood")]
+        raise UserError(f"compare.methods: unknown method '{label}'{_nearest(label, known)}")
+    tree = settings.model_dump(mode="json")
+    weight = (settings.method.likelihood_weight or PAPER_LIKELIHOOD_WEIGHT) if label != name else 0.0
+    tree["method"] |= {"name": name, "likelihood_weight": weight}
+    for key, value in settings.compare.overrides.get(label, {}).items():
+        set_leaf(tree, key, value)
+    return settings_from(tree)
+
+
+def to_yaml(settings: Settings) -> str:
+    """Return the resolved settings as YAML."""
+    text: str = yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+def differences(ours: Settings, theirs: Settings) -> list[str]:
+    """Return `key: theirs -> ours` for every leaf that differs; descriptions do not count."""
+    mine, other = flatten(ours.model_dump(mode="json")), flatten(theirs.model_dump(mode="json"))
+    keys = [key for key in dict.fromkeys([*mine, *other]) if key != "description"]
+    return [f"{key}: {other.get(key)} -> {mine.get(key)}" for key in keys if mine.get(key) != other.get(key)]
+
+
+def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a nested dictionary as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def set_leaf(tree: dict[str, Any], key: str, value: Any) -> None:
+    """Set one dotted key of a nested dictionary."""
+    *sections, leaf = key.split(".")
+    for section in sections:
+        branch = tree.setdefault(section, {})
+        if not isinstance(branch, dict):
+            raise UserError(f"{key}: '{section}' is a value, not a section{_nearest(key, list(_known_keys()))}")
+        tree = branch
+    tree[leaf] = value
+
+
+def _read_tree(recipe: str | Path) -> dict[str, Any]:
+    path = Path(recipe)
+    if str(recipe) in recipe_names():
+        text = files("seqcritic").joinpath("recipes", f"{recipe}.yaml").read_text(encoding="utf-8")
+    elif path.is_file():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{path}: cannot read the recipe: {error}") from None
+    else:
+        raise UserError(
+            f"no recipe and no file '{recipe}'{_nearest(str(recipe), recipe_names())}; "
+            f"packaged recipes: {', '.join(recipe_names())}"
+        )
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}" if mark else ""
+        raise UserError(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}") from None
+    if not isinstance(tree, dict):
+        raise UserError(f"{path}: a recipe is a YAML mapping of settings; this file holds none")
+    return tree
+
+
+def _parse_value(key: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(text) if text else text
+    except yaml.YAMLError:
+        raise UserError(f"{key}: '{text}' is not a valid value") from None
+
+
+def _known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _known_keys(field.annotation, f"{prefix}{name}.")
+
+
+def _nearest(wrong: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(wrong, known, n=1, cutoff=0.5)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def _explain(fault: Any) -> str:
+    """Return one line for one fault of pydantic's."""
+    key = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        return f"unknown setting '{key}'{_nearest(key, list(_known_keys()))}"
+    if fault["type"] == "value_error":
+        return str(fault["ctx"]["error"])
+    message = fault["msg"][0].lower() + fault["msg"][1:]
+    return f"{key}: {message}, not {fault['input']!r}"

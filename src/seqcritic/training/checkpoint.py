@@ -1,0 +1,167 @@
+"""Checkpoints: folders of safetensors and JSON that exist whole or not at all.
+
+A checkpoint is written to a temporary folder, synced, and renamed; the one before it is kept until then. Nothing
+is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from seqcritic.errors import UserError
+
+FORMAT = "seqcritic-checkpoint-1"
+KEPT = 2
+
+
+def write_folder(target: Path, tensors: Mapping[str, Mapping[str, Tensor]], description: dict[str, Any]) -> None:
+    """Write NAME.safetensors for each group of tensors and description.json, atomically, as a new folder."""
+    temporary = target.with_name(f".{target.name}.partial")
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        digests = {}
+        for name, group in tensors.items():
+            content = safetensors.torch.save({key: value.contiguous() for key, value in group.items()})
+            _write_synced(temporary / f"{name}.safetensors", content)
+            digests[name] = _digest(content)
+        text = json.dumps({"format": FORMAT, "digests": digests} | description, indent=1)
+        _write_synced(temporary / "description.json", text.encode())
+        _sync_folder(temporary)
+        if target.exists():
+            shutil.rmtree(target)
+        temporary.rename(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise UserError(f"cannot write {target}: {error.strerror or error}; what was there before is kept") from None
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """Return the JSON of a checkpoint or model folder, or say why it is none."""
+    path = folder / "description.json"
+    if folder.is_file():
+        raise UserError(f"{folder} is a file; seqcritic reads folders it has written (never pickles such as .pt)")
+    if not path.is_file():
+        raise UserError(f"{folder} is not a seqcritic checkpoint or model: it has no description.json")
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is damaged ({error}); remove the folder {folder} and go on from another") from None
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise UserError(f"{path} is not of the format {FORMAT}; it was written by something else")
+    return description
+
+
+def read_tensors(folder: Path, name: str, description: dict[str, Any]) -> dict[str, Tensor]:
+    """Return one group of tensors after comparing its digest with the description's."""
+    path = folder / f"{name}.safetensors"
+    try:
+        content = path.read_bytes()
+        if _digest(content) != description["digests"].get(name):
+            raise ValueError("its digest is not the one written with it")
+        tensors: dict[str, Tensor] = safetensors.torch.load(content)
+        return tensors
+    except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
+        raise UserError(f"{path} is damaged ({error}); remove the folder {folder} and go on from another") from None
+
+
+def weights_of(network: nn.Module) -> dict[str, Tensor]:
+    """Return the weights by name, each once: an embedding that two layers share has one name."""
+    return {name: parameter.detach() for name, parameter in network.named_parameters()}
+
+
+def load_weights(network: nn.Module, weights: Mapping[str, Tensor], place: str) -> None:
+    """Load weights that must fit exactly; `place` names them where they do not."""
+    expected = weights_of(network)
+    wrong = sorted(
+        set(expected) ^ set(weights)
+        | {name for name in set(expected) & set(weights) if expected[name].shape != weights[name].shape}
+    )
+    if wrong:
+        raise UserError(f"{place} does not fit the network of this configuration (first of {len(wrong)}: {wrong[0]})")
+    for name, tensor in expected.items():
+        tensor.copy_(weights[name])
+
+
+class CheckpointFolder:
+    """The numbered checkpoints of a run; the newest complete one counts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def all(self) -> list[Path]:
+        """Return the complete checkpoints, oldest first; temporary folders begin with a dot."""
+        return sorted(path for path in self.folder.glob("[0-9]*") if path.is_dir())
+
+    def latest(self) -> Path | None:
+        """Return the newest complete checkpoint."""
+        return next(reversed(self.all()), None)
+
+    def write(self, tensors: Mapping[str, Mapping[str, Tensor]], description: dict[str, Any]) -> Path:
+        """Write the next checkpoint and let go of all but the last two."""
+        latest = self.latest()
+        target = self.folder / f"{int(latest.name) + 1 if latest else 1:08d}"
+        write_folder(target, tensors, description)
+        for old in self.all()[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+        return target
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return an optimiser's state as named tensors."""
+    return {
+        f"{index}.{key}": torch.as_tensor(value)
+        for index, entries in optimiser.state_dict()["state"].items()
+        for key, value in entries.items()
+    }
+
+
+def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Restore what optimiser_tensors returned."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, _, key = name.partition(".")
+        state.setdefault(int(index), {})[key] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors with a prefix before every name."""
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose name begins with the prefix, without it."""
+    start = f"{prefix}."
+    return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -1,0 +1,121 @@
+"""The networks of a run with their optimisers and followers: one update, and all of their state as tensors."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from seqcritic.config import Settings
+from seqcritic.data.batch import Batch
+from seqcritic.data.corruption import derive_seed
+from seqcritic.errors import NonFiniteError
+from seqcritic.methods.method import Method
+from seqcritic.methods.networks import follow
+from seqcritic.methods.registry import build_method, build_networks
+from seqcritic.training.checkpoint import (
+    load_optimiser,
+    load_weights,
+    optimiser_tensors,
+    prefixed,
+    under,
+    weights_of,
+)
+
+TensorGroups = dict[str, dict[str, Tensor]]
+
+
+class Learner:
+    """What changes when a run learns."""
+
+    def __init__(self, settings: Settings, num_tokens: int) -> None:
+        self.settings = settings
+        self.generator = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
+        weights = torch.Generator().manual_seed(derive_seed(settings.seed, "weights"))
+        self.networks = build_networks(settings, num_tokens, weights)
+        self.best_actor = self.actor_weights()
+        self.optimisers: dict[str, torch.optim.Adam] = {}
+        self.phase = ""
+        self.method: Method
+
+    def actor_weights(self) -> dict[str, Tensor]:
+        """Return a copy of the actor's weights."""
+        return {name: tensor.clone() for name, tensor in weights_of(self.networks.actor).items()}
+
+    def start_phase(self, phase: str) -> None:
+        """Synchronise the followers and begin with fresh optimisers, as the authors do at each phase."""
+        self.phase = phase
+        self.method = build_method(self.settings, phase)
+        networks = self.networks
+        if networks.delayed_actor is not None:
+            follow(networks.delayed_actor, networks.actor, 1.0)
+        if networks.target_critic is not None and networks.critic is not None:
+            follow(networks.target_critic, networks.critic, 1.0)
+        self.optimisers = {
+            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(0.9, 0.999), foreach=True)
+            for name in self.method.trains
+        }
+
+    def update(self, batch: Batch, rate: float) -> dict[str, float]:
+        """Make one update of every network the method trains, let the followers follow, return what to log."""
+        outcome = self.method(self.networks, batch, self.generator)
+        _require_finite("the loss", outcome.loss)
+        for optimiser in self.optimisers.values():
+            optimiser.zero_grad(set_to_none=True)
+        outcome.loss.backward()  # type: ignore[no-untyped-call]
+        measurements = {name: value.item() for name, value in outcome.measurements.items()}
+        for name in self.optimisers:
+            measurements[f"{name}_gradient_norm"] = self._clip(name)
+        for name, optimiser in self.optimisers.items():
+            own_rate = self.settings.method.baseline_learning_rate if name == "baseline" else rate
+            optimiser.param_groups[0]["lr"] = own_rate
+            optimiser.step()
+        self._move_followers()
+        return measurements
+
+    def tensors(self) -> TensorGroups:
+        """Return everything as named tensors; `actor` is the best actor so far, for whoever loads the folder."""
+        state = {
+            name: tensor
+            for network_name, network in self.networks.named().items()
+            for name, tensor in prefixed(network_name, weights_of(network)).items()
+        }
+        optimisers = {
+            name: tensor
+            for optimiser_name, optimiser in self.optimisers.items()
+            for name, tensor in prefixed(optimiser_name, optimiser_tensors(optimiser)).items()
+        }
+        groups = {"actor": self.best_actor, "networks": state, "optimisers": optimisers}
+        if self.networks.critic is not None:
+            groups["critic"] = weights_of(self.networks.critic)
+        return groups | {"generator": {"sampling": self.generator.get_state()}}
+
+    def load_tensors(self, groups: TensorGroups, place: str) -> None:
+        """Restore what `tensors` returned, the phase having been started."""
+        for name, network in self.networks.named().items():
+            load_weights(network, under(name, groups["networks"]), place)
+        for name, optimiser in self.optimisers.items():
+            load_optimiser(optimiser, under(name, groups["optimisers"]))
+        self.best_actor = groups["actor"]
+        self.generator.set_state(groups["generator"]["sampling"])
+
+    def _clip(self, name: str) -> float:
+        """Limit the gradient's norm and return what it was."""
+        limit = self.settings.training.clip_norm
+        parameters = getattr(self.networks, name).parameters()
+        norm = nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
+        _require_finite(f"the gradient of the {name}", norm)
+        return norm.item()
+
+    def _move_followers(self) -> None:
+        networks, method = self.networks, self.settings.method
+        if networks.delayed_actor is not None and "actor" in self.optimisers:
+            follow(networks.delayed_actor, networks.actor, method.follower_speed)
+        if networks.target_critic is not None and networks.critic is not None and "critic" in self.optimisers:
+            follow(networks.target_critic, networks.critic, method.gamma_phi)
+
+
+def _require_finite(what: str, value: Tensor) -> None:
+    if not math.isfinite(value.item()):
+        raise NonFiniteError(f"{what} is not finite")

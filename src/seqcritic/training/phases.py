@@ -1,0 +1,39 @@
+"""The phases of Algorithm 2: which of them a run goes through, their learning rates, and when they stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seqcritic.config import PhaseSettings, Settings
+
+
+def planned_phases(settings: Settings) -> list[str]:
+    """Return the phases a run goes through; what it starts from a trained network is left out."""
+    phases = []
+    if settings.start.actor is None and settings.phases.actor.updates:
+        phases.append("actor")
+    if settings.method.needs_critic and settings.start.critic is None and settings.phases.critic.updates:
+        phases.append("critic")
+    if settings.phases.train.updates:
+        phases.append("train")
+    return phases
+
+
+def learning_rate(phase: PhaseSettings, update: int) -> float:
+    """Return the rate of an update (counted from 0): constant, or linear down to the final rate."""
+    if phase.final_learning_rate is None or phase.updates <= 1:
+        return phase.learning_rate
+    done = update / (phase.updates - 1)
+    return phase.learning_rate + done * (phase.final_learning_rate - phase.learning_rate)
+
+
+def has_stopped_growing(errors: Sequence[float], patience: int) -> bool:
+    """Tell whether the TD error, having grown, has not exceeded its peak for `patience` intervals.
+
+    The critic starts with small values, so its error first grows while the values spread back from the end of
+    the sequence; the authors stop pre-training shortly after that. An error that never grew is still settling.
+    """
+    if not errors:
+        return False
+    peak = max(range(len(errors)), key=errors.__getitem__)
+    return peak > 0 and len(errors) - 1 - peak >= patience

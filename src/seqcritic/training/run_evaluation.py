@@ -1,0 +1,70 @@
+"""Judging a trained run on a split, with what a table and a report need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seqcritic.data.spelling import SpellingData
+from seqcritic.errors import UserError
+from seqcritic.evaluation import interval, judge, signature
+from seqcritic.scores.edit_distance import CharacterErrorRate
+from seqcritic.settings_io import set_leaf, settings_from
+from seqcritic.training.model import load_model
+
+
+@dataclass(frozen=True)
+class RunEvaluation:
+    """A score with its interval and signature, and the sentences behind it."""
+
+    method: str
+    split: str
+    score_name: str
+    score: float
+    interval: tuple[float, float]
+    signature: str
+    sources: list[str]
+    references: list[str]
+    predictions: list[str]
+    errors: list[float]
+    lengths: list[float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures, without the sentences."""
+        sentences = ("sources", "references", "predictions", "errors", "lengths")
+        return {name: value for name, value in asdict(self).items() if name not in sentences} | {
+            "sentences": len(self.sources)
+        }
+
+
+def evaluate(place: str | Path, split: str = "test", overrides: Sequence[str] = ()) -> RunEvaluation:
+    """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
+    model = load_model(place)
+    tree = model.settings.model_dump(mode="json")
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not key.startswith("data."):
+            raise UserError(f"'{override}': evaluate takes overrides of the form data.key=value")
+        set_leaf(tree, key, value)
+    settings = settings_from(tree)
+    torch.set_num_threads(settings.threads)
+    data = SpellingData(settings.data)
+    evaluation_set = data.evaluation_set(split)
+    judgement = judge(model.actor, data, evaluation_set, settings.score.capped)
+    return RunEvaluation(
+        method=settings.method.label,
+        split=split,
+        score_name=CharacterErrorRate.name,
+        score=judgement.score,
+        interval=interval(judgement.errors, judgement.lengths),
+        signature=signature(settings, split, len(evaluation_set.references)),
+        sources=evaluation_set.sources,
+        references=evaluation_set.references,
+        predictions=judgement.predictions,
+        errors=judgement.errors.tolist(),
+        lengths=judgement.lengths.tolist(),
+    )

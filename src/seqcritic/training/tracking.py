@@ -1,0 +1,65 @@
+"""metrics.jsonl, and TensorBoard where asked for: one record a line, cut back to the checkpoint on resume."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from seqcritic.errors import UserError
+
+METRICS_FILE = "metrics.jsonl"
+Record = dict[str, Any]
+
+
+class Tracker:
+    """Appends records to metrics.jsonl; `offset` is the length of what has been written."""
+
+    def __init__(self, folder: Path, offset: int, tensorboard: bool) -> None:
+        self.path = folder / METRICS_FILE
+        with self.path.open("ab") as stream:
+            # Records after the checkpoint will be written again, the same.
+            stream.truncate(offset)
+        self.offset = offset
+        self._writer = _tensorboard_writer(folder / "tensorboard") if tensorboard else None
+
+    def write(self, record: Record) -> None:
+        """Append one record."""
+        line = (json.dumps(record) + "\n").encode()
+        try:
+            with self.path.open("ab") as stream:
+                stream.write(line)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise UserError(
+                f"cannot write {self.path}: {error.strerror or error}; the last checkpoint is kept"
+            ) from None
+        self.offset += len(line)
+        if self._writer is not None:
+            for name, value in record.items():
+                if isinstance(value, float):
+                    self._writer.add_scalar(f"{record['phase']}/{name}", value, record["total_updates"])
+
+    def close(self) -> None:
+        """Flush what TensorBoard holds back."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def read_metrics(folder: Path) -> list[Record]:
+    """Return the records of a run; a last line cut short by a kill is left out."""
+    path = folder / METRICS_FILE
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    return [json.loads(line) for line in lines]
+
+
+def _tensorboard_writer(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise UserError("training.tensorboard: TensorBoard is missing; pip install 'seqcritic[tensorboard]'") from None
+    return SummaryWriter(str(folder))

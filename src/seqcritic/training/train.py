@@ -1,0 +1,75 @@
+"""Training as one call: claim the folder, resume or begin, and stop cleanly on a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+from seqcritic.config import Settings
+from seqcritic.training.checkpoint import CheckpointFolder, read_description
+from seqcritic.training.display import Display, PlainDisplay
+from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
+from seqcritic.training.run_folder import RunFolder
+from seqcritic.training.trainer import Trainer
+
+PARENT_VARIABLE = "SEQCRITIC_PARENT"  # set by `compare`: a run whose comparison was killed stops too
+
+
+def train(settings: Settings, out: str | Path, display: Display | None = None) -> Path:
+    """Train one method through all its phases in the folder `out` and return the folder.
+
+    Calling it again with the same settings resumes, or returns at once where the run is finished.
+    """
+    display = PlainDisplay() if display is None else display
+    with RunFolder(Path(out), settings) as folder:
+        if is_finished(folder):
+            display.line(f"{folder} is finished; nothing to do")
+            display.close()
+            return folder
+        torch.set_num_threads(settings.threads)
+        display.line(f"training {settings.method.label} in {folder} with {settings.threads} thread(s)")
+        with _stop_signal() as received:
+            Trainer(settings, folder, display, lambda: _why_stop(received)).run()
+        display.line(f"finished: {folder}")
+    return folder
+
+
+def is_finished(folder: Path) -> bool:
+    """Tell whether a run has gone through all its phases and exported its model."""
+    latest = CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest()
+    exported = (folder / MODEL_FOLDER / "description.json").is_file()
+    return latest is not None and exported and bool(read_description(latest)["progress"]["finished"])
+
+
+def _why_stop(received: list[int]) -> int | None:
+    """Return the number of the signal that asks this run to stop, if any."""
+    parent = os.environ.get(PARENT_VARIABLE)
+    if not received and parent is not None and os.getppid() != int(parent):
+        return signal.SIGTERM
+    return received[0] if received else None
+
+
+@contextmanager
+def _stop_signal() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM in a list instead of dying of them; only the main thread may do so."""
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,227 @@
+"""The training loop: phases, updates, evaluation, checkpoints. Algorithm 2 of the paper.
+
+Everything that decides the next number is in the checkpoint: networks, followers, optimisers, the sampling
+generator, the position in the data and the progress. A run that is killed and resumed therefore ends with the
+same bits as one that is not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from seqcritic.config import PhaseSettings, Settings
+from seqcritic.data.spelling import EvaluationSet, SpellingData
+from seqcritic.errors import Interrupted, NonFiniteError, UserError
+from seqcritic.evaluation import judge
+from seqcritic.training.checkpoint import (
+    CheckpointFolder,
+    load_weights,
+    read_description,
+    read_tensors,
+    write_folder,
+)
+from seqcritic.training.display import Display
+from seqcritic.training.learner import Learner
+from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, read_network
+from seqcritic.training.phases import has_stopped_growing, learning_rate, planned_phases
+from seqcritic.training.progress import Progress
+from seqcritic.training.tracking import Tracker
+
+
+class Trainer:
+    """One run in one folder, from where its newest checkpoint left it to its end."""
+
+    def __init__(
+        self, settings: Settings, folder: Path, display: Display, stop_signal: Callable[[], int | None]
+    ) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.display = display
+        self.stop_signal = stop_signal
+        self.data = SpellingData(settings.data, display.line)
+        self.phases = planned_phases(settings)
+        self.learner = Learner(settings, len(self.data.vocabulary))
+        self.progress = Progress()
+        self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
+        self._valid: EvaluationSet | None = None
+        self._saved_at = time.monotonic()
+        if not self._restore():
+            self._start_from_trained()
+            self._enter_phase()
+        self.tracker = Tracker(folder, self.progress.metrics_bytes, settings.training.tensorboard)
+
+    def run(self) -> None:
+        """Go through the remaining phases and export the model."""
+        try:
+            while self.progress.phase < len(self.phases):
+                self._run_phase(self.phases[self.progress.phase])
+                self.progress.start_phase(self.progress.phase + 1)
+                self._enter_phase()
+            self._finish()
+        finally:
+            self.tracker.close()
+            self.display.close()
+
+    def _enter_phase(self) -> None:
+        """Begin a phase: the actor is the best of the phase before it, followers and optimisers are fresh."""
+        load_weights(self.learner.networks.actor, self.learner.best_actor, "the best actor")
+        if self.progress.phase < len(self.phases):
+            self.learner.start_phase(self.phases[self.progress.phase])
+
+    def _run_phase(self, phase: str) -> None:
+        rules: PhaseSettings = getattr(self.settings.phases, phase)
+        progress = self.progress
+        cost = update_cost(self.settings, phase)
+        self.display.start_phase(phase, progress.update, rules.updates)
+        started, done_before = time.monotonic(), progress.update
+        while True:
+            clock = time.monotonic()
+            self._evaluate_if_due(phase, rules)
+            if progress.update >= rules.updates or self._should_end(phase, rules):
+                break
+            self._update(phase, learning_rate(rules, progress.update), cost)
+            progress.seconds += time.monotonic() - clock
+            means = self._log(phase) if progress.update % self.settings.training.log_every == 0 else {}
+            rate = (progress.update - done_before) / (time.monotonic() - started)
+            self.display.advance(progress.update, rate, means, self._best_text())
+            self._heed_signal()
+            if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
+                self._save()
+
+    def _update(self, phase: str, rate: float, cost: float) -> None:
+        progress, size = self.progress, self.settings.training.batch
+        batch = self.data.training_batch(progress.examples, size, self.settings.seed)
+        try:
+            measurements = self.learner.update(batch, rate)
+        except NonFiniteError as error:
+            kept = self.checkpoints.latest()
+            raise NonFiniteError(
+                f"{error} at update {progress.update + 1} of phase '{phase}'; the last good checkpoint is "
+                f"{kept if kept else 'none yet'}; try a smaller phases.{phase}.learning_rate"
+            ) from None
+        progress.update += 1
+        progress.total_updates += 1
+        progress.examples += size
+        progress.compute += cost
+        progress.add(measurements)
+
+    def _evaluate_if_due(self, phase: str, rules: PhaseSettings) -> None:
+        """Evaluate every so many updates and at the end; the critic's phase is judged by its TD error."""
+        progress = self.progress
+        due = progress.update % self.settings.training.evaluate_every == 0 or progress.update == rules.updates
+        if not due or progress.evaluated_at == progress.update:
+            return
+        progress.close_interval()
+        if phase != "critic":
+            score = self._validation_score()
+            progress.stale_evaluations += 1
+            if progress.best_score is None or score < progress.best_score:
+                progress.best_score, progress.best_update = score, progress.update
+                progress.stale_evaluations = 0
+                self.learner.best_actor = self.learner.actor_weights()
+            self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score})
+            self.display.line(f"{phase} {progress.update}: valid CER {score:.2f} (best {progress.best_score:.2f})")
+        progress.evaluated_at = progress.update
+
+    def _validation_score(self) -> float:
+        if self._valid is None:
+            self._valid = self.data.evaluation_set("valid")
+        actor = self.learner.networks.actor
+        return judge(actor, self.data, self._valid, self.settings.score.capped, self._heed_signal).score
+
+    def _should_end(self, phase: str, rules: PhaseSettings) -> bool:
+        """Apply the phase's stopping rule, at evaluations only."""
+        if rules.patience is None or self.progress.evaluated_at != self.progress.update:
+            return False
+        if phase == "critic":
+            ended = has_stopped_growing(self.progress.td_errors, rules.patience)
+            reason = "its TD error has stopped growing"
+        else:
+            ended = self.progress.stale_evaluations >= rules.patience
+            reason = f"no better score in {rules.patience} evaluations"
+        if ended:
+            self.display.line(f"phase {phase} ends at update {self.progress.update}: {reason}")
+        return ended
+
+    def _log(self, phase: str) -> dict[str, float]:
+        means = self.progress.take_means()
+        self._write("train", phase, means)
+        return means
+
+    def _write(self, kind: str, phase: str, values: dict[str, float]) -> None:
+        progress = self.progress
+        place = {
+            "kind": kind,
+            "phase": phase,
+            "update": progress.update,
+            "total_updates": progress.total_updates,
+            "examples": progress.examples,
+            "compute": progress.compute,
+        }
+        self.tracker.write(place | values | {"seconds": progress.seconds})
+        progress.metrics_bytes = self.tracker.offset
+
+    def _best_text(self) -> str:
+        best = self.progress.best_score
+        return "" if best is None else f"best CER {best:.2f}"
+
+    def _heed_signal(self) -> None:
+        """Checkpoint and leave when asked to stop."""
+        number = self.stop_signal()
+        if number is not None:
+            self._save()
+            raise Interrupted(number, f"stopped; the same command resumes from {self.checkpoints.latest()}")
+
+    def _save(self) -> None:
+        self.checkpoints.write(self.learner.tensors(), self._description() | {"progress": self.progress.to_dict()})
+        self._saved_at = time.monotonic()
+
+    def _restore(self) -> bool:
+        """Load the newest checkpoint, if there is one."""
+        latest = self.checkpoints.latest()
+        if latest is None:
+            return False
+        description = read_description(latest)
+        if description["data"] != self.data.fingerprint():
+            raise UserError(f"{self.folder}: the text has changed since this run began; give another --out")
+        self.progress = Progress(**description["progress"])
+        self._enter_phase()
+        groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
+        self.learner.load_tensors(groups, str(latest))
+        self.display.line(f"resuming from {latest}")
+        return True
+
+    def _start_from_trained(self) -> None:
+        """Load the actor and critic the settings name and go on where their training text ended."""
+        networks = self.learner.networks
+        if self.settings.start.actor is not None:
+            weights, description = read_network(self.settings.start.actor, "actor")
+            load_weights(networks.actor, weights, f"start.actor: {self.settings.start.actor}")
+            self.learner.best_actor = self.learner.actor_weights()
+            self.progress.examples = description["progress"]["examples"]
+        if self.settings.start.critic is not None and networks.critic is not None:
+            weights, description = read_network(self.settings.start.critic, "critic")
+            load_weights(networks.critic, weights, f"start.critic: {self.settings.start.critic}")
+            trained = description["progress"]
+            self.progress.examples = max(self.progress.examples, trained["examples"])
+            # What the critic cost belongs to the method that uses it.
+            self.progress.compute, self.progress.seconds = trained["compute"], trained["seconds"]
+
+    def _description(self) -> dict[str, Any]:
+        return {"settings": self.settings.model_dump(mode="json"), "data": self.data.fingerprint()}
+
+    def _finish(self) -> None:
+        """Mark the run finished and export what others load: the best actor, the last critic."""
+        self.progress.finished = True
+        self._save()
+        groups = {name: group for name, group in self.learner.tensors().items() if name in ("actor", "critic")}
+        write_folder(self.folder / MODEL_FOLDER, groups, self._description() | {"progress": self.progress.to_dict()})
+
+
+def update_cost(settings: Settings, phase: str) -> float:
+    """Return what an update of a phase costs in likelihood updates, by the recipe's measured costs."""
+    label = {"actor": "likelihood", "critic": "critic", "train": settings.method.label}[phase]
+    return settings.compare.cost(label)

@@ -1,0 +1,134 @@
+"""A realistic comparison with made-up numbers: four methods, twenty sentences, an early jump."""
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from seqcritic.report import Comparison, Curve, Example, MethodRow, Point
+
+LABELS = ("likelihood", "actor-critic", "actor-critic+likelihood", "reinforce-critic")
+SENTENCES = (
+    "the cat sat on the mat",
+    "a quiet morning",
+    "she opened the window",
+    "rain fell on the roof",
+    "two birds in a tree",
+    "he could not remember",
+    "letters from the north",
+    "they walked to the river",
+    "bread, salt and water",
+    "no one answered the door",
+    "a small stone house",
+    "the lamp went out at ten",
+    "it is later than you think",
+    "what did the doctor say",
+    "snow on the high road",
+    "an old map of the coast",
+    "the train was late again",
+    "nothing is ever lost",
+    "write it down for me",
+    "the end of the long summer",
+)
+Maker = Callable[[int], Comparison]
+
+
+def corrupt(sentence: str, rate: float, randomness: random.Random) -> str:
+    """Change, drop or double some characters."""
+    characters = []
+    for character in sentence:
+        draw = randomness.random()
+        if draw < rate / 2:
+            characters.append(randomness.choice("abcdefghijklmnopqrstuvwxyz "))
+        elif draw < 0.75 * rate:
+            continue
+        else:
+            characters.append(character)
+            if draw > 1 - rate / 4:
+                characters.append(character)
+    return "".join(characters)
+
+
+def make_curve(label: str, seed: int) -> Curve:
+    """Make a curve that falls from its start; the critic's first steps make the score jump."""
+    randomness = random.Random(f"{label}{seed}")
+    start, floor, first, cost = {
+        "likelihood": (92.0, 43.1, 0, 1.0),
+        "actor-critic": (47.0, 40.2, 12_000, 2.6),
+        "actor-critic+likelihood": (47.0, 38.4, 12_000, 2.9),
+        "reinforce-critic": (47.0, 42.0, 12_000, 2.2),
+    }[label]
+    points = []
+    for index in range(25):
+        updates = 1000 * index
+        compute = first + cost * updates
+        score = floor + (start - floor) * math.exp(-index / 5) + randomness.gauss(0, 0.35)
+        if label == "actor-critic" and index in (1, 2):
+            score += 260 / index
+        points.append(Point(compute, updates, score))
+    return Curve(label, seed, tuple(points))
+
+
+def build_comparison(num_seeds: int) -> Comparison:
+    """Build the comparison with as many seeds as asked for."""
+    results = {
+        "likelihood": (43.18, None, 24_000, 1.0, 612.0),
+        "actor-critic": (40.31, 0.004, 24_000, 2.61, 1604.0),
+        "actor-critic+likelihood": (38.52, 0.0004, 24_000, 2.93, 1791.0),
+        "reinforce-critic": (42.87, 0.214, 24_000, 2.24, 1377.0),
+    }
+    randomness = random.Random(7)
+    rows = tuple(
+        MethodRow(
+            label=label,
+            score=score,
+            low=score - 0.81,
+            high=score + 0.84,
+            p_value=p_value,
+            seed_scores=tuple(score + 0.3 * (seed - (num_seeds - 1) / 2) for seed in range(num_seeds)),
+            updates=updates,
+            cost_per_update=cost,
+            seconds=seconds,
+        )
+        for label, (score, p_value, updates, cost, seconds) in results.items()
+    )
+    rates = {
+        "likelihood": 0.16,
+        "actor-critic": 0.11,
+        "actor-critic+likelihood": 0.08,
+        "reinforce-critic": 0.15,
+    }
+    examples = tuple(
+        Example(
+            source=corrupt(sentence, 0.3, randomness),
+            reference=sentence,
+            predictions={label: corrupt(sentence, rates[label], randomness) for label in LABELS},
+        )
+        for sentence in SENTENCES
+    )
+    return Comparison(
+        title="Spelling correction, 30% of characters corrupted",
+        score_name="CER",
+        lower_is_better=True,
+        signature="metric:CER|unit:character|case:mixed|average:corpus|decoding:greedy|sentences:1000",
+        baseline="likelihood",
+        rows=rows,
+        curves=tuple(make_curve(label, seed) for label in LABELS for seed in range(num_seeds)),
+        examples=examples,
+        configuration="task: spelling\nmodel:\n  hidden: 100\n  layers: 1\nmethod:\n  name: actor-critic\n",
+        environment={"python": "3.11.2", "torch": "2.10.0", "processor": "one core of a laptop"},
+        notes=("Intervals and p-values are from 1,000 bootstrap samples of the test sentences.",),
+    )
+
+
+@pytest.fixture
+def make_comparison() -> Maker:
+    """Give tests the builder, so that they choose the number of seeds."""
+    return build_comparison
+
+
+@pytest.fixture
+def comparison() -> Comparison:
+    """Give tests the comparison with three seeds."""
+    return build_comparison(3)

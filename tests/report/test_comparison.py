@@ -1,0 +1,105 @@
+"""The comparison survives JSON, refuses what makes no sense, and knows who is best."""
+
+import ast
+import json
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+
+from seqcritic.report import Comparison
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+def test_json_round_trip(make_comparison: Callable[[int], Comparison], num_seeds: int) -> None:
+    comparison = make_comparison(num_seeds)
+    assert Comparison.from_dict(json.loads(json.dumps(comparison.to_dict()))) == comparison
+
+
+def test_numbers_json_cannot_hold_become_null(comparison: Comparison) -> None:
+    broken = replace(comparison, rows=(replace(comparison.rows[0], score=math.nan, high=math.inf),))
+    written = json.dumps(broken.to_dict(), allow_nan=False)
+    row = Comparison.from_dict(json.loads(written)).rows[0]
+    assert math.isnan(row.score)
+    assert math.isnan(row.high)
+    assert row.p_value is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("title",), 3, "comparison.title: expected a string, found int"),
+        (("rows",), {}, "comparison.rows: expected a list, found dict"),
+        (("rows", 1, "score"), "high", r"comparison.rows\[1\].score: expected a number, found str"),
+        (("rows", 0, "updates"), 1.5, r"comparison.rows\[0\].updates: expected a whole number, found float"),
+        (
+            ("curves", 2, "points", 4),
+            None,
+            r"comparison.curves\[2\].points\[4\]: expected an object, found null",
+        ),
+        (
+            ("examples", 0, "predictions", "likelihood"),
+            1,
+            r"examples\[0\].predictions.likelihood: expected a string",
+        ),
+        (("lower_is_better",), 1, "comparison.lower_is_better: expected true or false"),
+        (("notes",), ["a", 2], r"comparison.notes\[1\]: expected a string"),
+    ],
+)
+def test_faults_name_their_path(
+    comparison: Comparison, path: tuple[str | int, ...], value: object, message: str
+) -> None:
+    content = json.loads(json.dumps(comparison.to_dict()))
+    place = content
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(ValueError, match=message):
+        Comparison.from_dict(content)
+
+
+def test_missing_field_is_named(comparison: Comparison) -> None:
+    content = comparison.to_dict()
+    del content["signature"]
+    with pytest.raises(ValueError, match="comparison.signature: missing"):
+        Comparison.from_dict(content)
+
+
+def test_senseless_comparisons_are_refused(comparison: Comparison) -> None:
+    with pytest.raises(ValueError, match="at least one method"):
+        replace(comparison, rows=())
+    with pytest.raises(ValueError, match="labels must differ"):
+        replace(comparison, rows=comparison.rows[:1] * 2)
+    with pytest.raises(ValueError, match="'unknown' is no method; choose one of likelihood"):
+        replace(comparison, baseline="unknown")
+
+
+def test_best_and_gain_follow_the_direction(comparison: Comparison) -> None:
+    better = comparison.rows[2]
+    assert comparison.best_rows == (better,)
+    assert comparison.gain(better) == pytest.approx(100 * (43.18 - 38.52) / 43.18)
+    upwards = replace(comparison, lower_is_better=False)
+    assert upwards.best_rows == (comparison.rows[0],)
+    assert upwards.gain(better) == pytest.approx(-100 * (43.18 - 38.52) / 43.18)
+    assert comparison.gain(comparison.rows[0]) is None
+
+
+def test_gain_over_a_baseline_of_zero_is_undefined(comparison: Comparison) -> None:
+    rows = (replace(comparison.rows[0], score=0.0), *comparison.rows[1:])
+    assert replace(comparison, rows=rows).gain(rows[1]) is None
+
+
+def test_report_needs_nothing_of_the_rest() -> None:
+    allowed = {*sys.stdlib_module_names, "rich", "rapidfuzz"}
+    sources = [entry for entry in files("seqcritic.report").iterdir() if entry.name.endswith(".py")]
+    assert len(sources) > 10
+    for source in sources:
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                assert name.startswith("seqcritic.report.") or name.split(".")[0] in allowed, source.name

@@ -1,0 +1,86 @@
+"""The headline says what the numbers say, also when they disappoint."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from seqcritic.report import Comparison, list_caveats, write_headline
+
+
+def change_rows(comparison: Comparison, scores: list[float], p_values: list[float | None]) -> Comparison:
+    rows = tuple(
+        replace(row, score=score, low=score - 1, high=score + 1, p_value=p_value)
+        for row, score, p_value in zip(comparison.rows, scores, p_values, strict=False)
+    )
+    return replace(comparison, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("scores", "p_values", "expected"),
+    [
+        (
+            [40.0, 36.0],
+            [None, 0.0002],
+            "actor-critic has the best test score: CER 36.00 (95% interval 35.00 to 37.00), 4.00 points (10.0%) "
+            "better than likelihood at 40.00 (p < 0.001).",
+        ),
+        (
+            [40.0, 39.6],
+            [None, 0.31],
+            "actor-critic has the best test score: CER 39.60 (95% interval 38.60 to 40.60), but its lead of "
+            "0.40 points (1.0%) over likelihood at 40.00 could be chance (p = 0.310).",
+        ),
+        (
+            [40.0, 36.0],
+            [None, None],
+            "actor-critic has the best test score: CER 36.00 (95% interval 35.00 to 37.00), 4.00 points (10.0%) "
+            "better than likelihood at 40.00; the difference was not tested.",
+        ),
+        (
+            [40.0, 44.0, 42.0],
+            [None, 0.001, 0.02],
+            "The baseline, likelihood, has the best test score: CER 40.00 (95% interval 39.00 to 41.00); the "
+            "next best, actor-critic+likelihood at 42.00, is 2.00 points (5.0%) worse (p = 0.020).",
+        ),
+        (
+            [40.0, 40.4],
+            [None, 0.6],
+            "The baseline, likelihood, has the best test score: CER 40.00 (95% interval 39.00 to 41.00); the "
+            "next best, actor-critic at 40.40, is 0.40 points (1.0%) worse, which could be chance (p = 0.600).",
+        ),
+        (
+            [40.0, math.nan],
+            [None, None],
+            "The baseline, likelihood, has the best test score: CER 40.00 (95% interval 39.00 to 41.00); no "
+            "other method reached a finite score.",
+        ),
+        ([40.0, 40.0], [None, 1.0], "likelihood and actor-critic share the best test score, CER 40.00."),
+        ([40.0], [None], "likelihood reaches a test score of CER 40.00 (95% interval 39.00 to 41.00)."),
+        ([math.nan], [None], "No method reached a finite test score."),
+    ],
+)
+def test_headline(
+    comparison: Comparison, scores: list[float], p_values: list[float | None], expected: str
+) -> None:
+    assert write_headline(change_rows(comparison, scores, p_values)) == expected
+
+
+def test_headline_of_a_score_that_should_rise(comparison: Comparison) -> None:
+    rising = replace(
+        change_rows(comparison, [20.0, 25.0], [None, 0.01]), lower_is_better=False, score_name="BLEU"
+    )
+    expected = "BLEU 25.00 (95% interval 24.00 to 26.00), 5.00 points (25.0%) better than likelihood at 20.00"
+    assert expected in write_headline(rising)
+
+
+def test_caveats_depend_on_seeds_and_tests(make_comparison: Callable[[int], Comparison]) -> None:
+    several = make_comparison(3)
+    assert list_caveats(several) == ("The p-values are not corrected for the 3 comparisons made.",)
+    assert list_caveats(make_comparison(1))[0].startswith("Each method was trained once")
+    assert list_caveats(replace(make_comparison(1), rows=several.rows[:1])) == ()
+    single = replace(make_comparison(1), rows=make_comparison(1).rows[:1])
+    assert list_caveats(single) == (
+        "This is one training run: how much training runs differ by chance is not measured.",
+    )
