@@ -64,7 +64,7 @@ def test_faults_name_their_path(
 def test_missing_field_is_named(comparison: Comparison) -> None:
     content = comparison.to_dict()
     del content["signature"]
-    with pytest.raises(ValueError, match="comparison.signature: missing"):
+    with pytest.raises(ValueError, match=r"comparison\.signature: missing"):
         Comparison.from_dict(content)
 
 

@@ -23,8 +23,8 @@ def change_rows(comparison: Comparison, scores: list[float], p_values: list[floa
         (
             [40.0, 36.0],
             [None, 0.0002],
-            "actor-critic has the best test score: CER 36.00 (95% interval 35.00 to 37.00), 4.00 points (10.0%) "
-            "better than likelihood at 40.00 (p < 0.001).",
+            "actor-critic has the best test score: CER 36.00 (95% interval 35.00 to 37.00), "
+            "4.00 points (10.0%) better than likelihood at 40.00 (p < 0.001).",
         ),
         (
             [40.0, 39.6],
@@ -35,8 +35,8 @@ def change_rows(comparison: Comparison, scores: list[float], p_values: list[floa
         (
             [40.0, 36.0],
             [None, None],
-            "actor-critic has the best test score: CER 36.00 (95% interval 35.00 to 37.00), 4.00 points (10.0%) "
-            "better than likelihood at 40.00; the difference was not tested.",
+            "actor-critic has the best test score: CER 36.00 (95% interval 35.00 to 37.00), "
+            "4.00 points (10.0%) better than likelihood at 40.00; the difference was not tested.",
         ),
         (
             [40.0, 44.0, 42.0],
@@ -47,8 +47,9 @@ def change_rows(comparison: Comparison, scores: list[float], p_values: list[floa
         (
             [40.0, 40.4],
             [None, 0.6],
-            "The baseline, likelihood, has the best test score: CER 40.00 (95% interval 39.00 to 41.00); the "
-            "next best, actor-critic at 40.40, is 0.40 points (1.0%) worse, which could be chance (p = 0.600).",
+            "The baseline, likelihood, has the best test score: CER 40.00 (95% interval 39.00 to 41.00); "
+            "the next best, actor-critic at 40.40, is 0.40 points (1.0%) worse, "
+            "which could be chance (p = 0.600).",
         ),
         (
             [40.0, math.nan],

@@ -1,21 +1,21 @@
 """Tables hold every number, in the terminal and in Markdown, and never the word nan."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from seqcritic.report import Comparison, comparison_table, markdown_table
+from seqcritic.report.formats import format_compact, format_gain, format_minutes, format_p_value
 
 
 def print_table(comparison: Comparison, width: int) -> str:
-    console = Console(width=width, record=True, force_terminal=True, file=None, quiet=True)
+    console = Console(width=width, force_terminal=True, color_system="standard")
     with console.capture() as capture:
-        quiet = Console(width=width, force_terminal=True, color_system="standard")
-        with quiet.capture() as inner:
-            quiet.print(comparison_table(comparison))
-    assert not capture.get()
-    return inner.get()
+        console.print(comparison_table(comparison))
+    return capture.get()
 
 
 def test_markdown_golden(make_comparison: Callable[[int], Comparison]) -> None:
@@ -26,9 +26,89 @@ def test_markdown_golden(make_comparison: Callable[[int], Comparison]) -> None:
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
             "| likelihood | 43.18 | 42.37–44.02 | baseline | – | 24,000 | 1.00× | 10.2 |",
             "| actor-critic | 40.31 | 39.50–41.15 | 6.6% better | 0.004 | 24,000 | 2.61× | 26.7 |",
-            "| actor-critic+likelihood | **38.52** | 37.71–39.36 | 10.8% better | <0.001 | 24,000 | 2.93× | 29.9 |",
+            "| actor-critic+likelihood | **38.52** | 37.71–39.36 | 10.8% better | <0.001 "
+            "| 24,000 | 2.93× | 29.9 |",
             "",
             f"CER signature: `{comparison.signature}`",
             "",
         ]
     )
+
+
+def test_several_seeds_are_shown(comparison: Comparison) -> None:
+    assert "| 42.88 43.18 43.48 |" in markdown_table(comparison)
+    assert "42.88 43.18 43.48" in print_table(comparison, 100)
+
+
+def test_one_method_has_no_baseline_columns(make_comparison: Callable[[int], Comparison]) -> None:
+    comparison = make_comparison(1)
+    single = markdown_table(replace(comparison, rows=comparison.rows[:1], baseline=""))
+    assert "| method | CER ↓ | 95% interval | updates | cost per update | minutes |" in single
+    assert "baseline" not in single
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+def test_terminal_table_fits_eighty_columns(
+    make_comparison: Callable[[int], Comparison], num_seeds: int
+) -> None:
+    printed = print_table(make_comparison(num_seeds), 80)
+    for expected in (
+        "actor-critic+likelihood",
+        "37.71–39.36",
+        "<0.001",
+        "24,000",
+        "2.93×",
+        "29.9",
+        "baseline",
+    ):
+        assert expected in printed
+    assert "…" not in printed
+
+
+def test_best_score_is_bold(comparison: Comparison) -> None:
+    printed = print_table(comparison, 100)
+    assert "\x1b[1m38.52\x1b[0m" in printed
+    assert "\x1b[1m43.18" not in printed
+    tied = replace(comparison, rows=tuple(replace(row, score=40.0) for row in comparison.rows[:2]))
+    assert markdown_table(tied).count("**40.00**") == 2
+
+
+def test_no_nan_is_printed(comparison: Comparison) -> None:
+    broken = replace(
+        comparison.rows[1],
+        score=math.nan,
+        low=math.nan,
+        high=math.inf,
+        p_value=math.nan,
+        cost_per_update=math.inf,
+        seconds=math.nan,
+        seed_scores=(math.nan, 1.0),
+    )
+    with_gap = replace(comparison, rows=(comparison.rows[0], broken))
+    for printed in (markdown_table(with_gap), print_table(with_gap, 100)):
+        assert "nan" not in printed.lower()
+        assert "inf" not in printed.lower()
+    assert "| actor-critic | – | – | – | – | – 1.00 | 24,000 | – | – |" in markdown_table(with_gap)
+
+
+def test_labels_cannot_break_the_table(comparison: Comparison) -> None:
+    rows = (comparison.rows[0], replace(comparison.rows[1], label="a|b\n<b>[red]*x*"))
+    odd = replace(comparison, rows=rows)
+    assert "| a\\|b \\<b>\\[red]\\*x\\* |" in markdown_table(odd)
+    assert "<b>[red]*x*" in print_table(odd, 120)
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [(36.0, "10.0% better"), (44.0, "10.0% worse"), (40.0, "equal"), (40.001, "<0.1% worse")],
+)
+def test_gain_in_words(comparison: Comparison, score: float, expected: str) -> None:
+    rows = (replace(comparison.rows[0], score=40.0), replace(comparison.rows[1], score=score))
+    assert format_gain(replace(comparison, rows=rows), rows[1]) == expected
+
+
+def test_number_formats() -> None:
+    assert [format_p_value(value) for value in (None, 0.0, 0.001, 1.0)] == ["–", "<0.001", "0.001", "1.000"]
+    assert [format_minutes(value) for value in (0, 3, 90, 90_000)] == ["0.0", "<0.1", "1.5", "1,500.0"]
+    values = (0, 0.5, 950, 2500, 12_000, 1_500_000, -2000)
+    assert [format_compact(v) for v in values] == ["0", "0.5", "950", "2.5k", "12k", "1.5M", "-2k"]

@@ -11,7 +11,7 @@ from seqcritic.report.tables import list_columns
 
 _COST_NOTE = (
     "Compute is counted in likelihood updates: an update that costs 3× takes as much work as three updates "
-    "of likelihood training for the same model. Minutes were measured."
+    "of likelihood training for the same model. Minutes are measured wall-clock time."
 )
 
 
@@ -19,7 +19,9 @@ def render_table(comparison: Comparison) -> Markup:
     """Render the comparison with a small drawing of each interval, on one scale for all rows."""
     # Scores by seed would make a wide column; they stand beneath the label instead.
     columns = [column for column in list_columns(comparison) if column.name != "seeds"]
-    headings = [element("th", {"scope": "col", "class": column.name}, text(column.heading)) for column in columns]
+    headings = [
+        element("th", {"scope": "col", "class": column.name}, text(column.heading)) for column in columns
+    ]
     scale = _interval_scale(comparison)
     best_labels = {row.label for row in comparison.best_rows}
     lines = []

@@ -1,0 +1,53 @@
+"""Sampling and greedy search against the actor's own probabilities."""
+
+from __future__ import annotations
+
+import torch
+
+from seqcritic.data.batch import pad
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.sampling import greedy, sample
+from seqcritic.models.actor import Actor
+
+
+def make_actor() -> Actor:
+    return Actor(5, 5, 6, 7, 5, None, torch.Generator().manual_seed(8)).double()
+
+
+def test_samples_follow_the_distribution_and_report_it():
+    actor = make_actor()
+    memory = actor.encode(*pad([[1, 2, 3]])).repeat(20_000)
+    drawn = sample(actor, memory, torch.full((20_000,), 4), torch.Generator().manual_seed(0))
+    frequencies = torch.bincount(drawn.tokens[:, 0], minlength=5) / 20_000
+    assert torch.allclose(frequencies.double(), drawn.probabilities[0, 0], atol=0.015)
+    logits, states = actor.score(memory, drawn.tokens)
+    assert torch.allclose(torch.softmax(logits, 2)[drawn.mask], drawn.probabilities[drawn.mask], atol=1e-12)
+    assert torch.allclose(states[drawn.mask], drawn.states[drawn.mask], atol=1e-12)
+
+
+def test_masks_end_with_the_end_token_or_the_cap():
+    actor = make_actor()
+    caps = torch.tensor([1, 2, 5, 5, 5, 5])
+    memory = actor.encode(*pad([[1, 2, 3]])).repeat(len(caps))
+    drawn = sample(actor, memory, caps, torch.Generator().manual_seed(3))
+    for tokens, mask, cap in zip(drawn.tokens.tolist(), drawn.mask.tolist(), caps.tolist(), strict=True):
+        length = tokens.index(END) + 1 if END in tokens[:cap] else cap
+        assert mask == [step < length for step in range(len(mask))]
+        assert all(token == END for token in tokens[length:])
+
+
+def test_greedy_takes_the_most_probable_token_and_does_not_depend_on_the_batch():
+    actor = make_actor()
+    sources = [[1, 2, 3], [4], [2, 2, 4, 1, 3, 1]]
+    together = greedy(actor, *pad(sources))
+    for row, source in enumerate(sources):
+        tokens, mask = pad([source])
+        memory = actor.encode(tokens, mask)
+        state = actor.start(memory)
+        expected: list[int] = []
+        while len(expected) < 2 * (len(source) + 1) + 10 and (not expected or expected[-1] != END):
+            token = actor.logits(state).argmax(1)
+            expected.append(int(token))
+            state = actor.step(memory, state, token)
+        assert together[row, : len(expected)].tolist() == expected
+        assert not together[row, len(expected) :].any()

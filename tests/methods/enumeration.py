@@ -1,0 +1,122 @@
+"""A world small enough to enumerate: three tokens, at most three steps, every sequence and every value exact."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.sampling import Sample
+from seqcritic.models.actor import Actor
+from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.scores.score import rewards_from_prefixes
+
+NUM_TOKENS = 3
+NUM_STEPS = 3
+
+
+def make_actor(seed: int = 0) -> Actor:
+    """Return a small float64 actor with weights large enough for a lopsided policy."""
+    generator = torch.Generator().manual_seed(seed)
+    return Actor(NUM_TOKENS, NUM_TOKENS, 4, 5, 3, None, generator).double()
+
+
+def make_batch() -> Batch:
+    """Return one pair of a source and the reference (1, 2)."""
+    sources, references = torch.tensor([[2, 1, 0]]), torch.tensor([[1, 2, END]])
+    everywhere = torch.ones(1, 3, dtype=torch.bool)
+    return Batch(sources, everywhere, references, everywhere)
+
+
+def all_sequences() -> list[tuple[int, ...]]:
+    """Return every complete sequence: closed by its first end token, or cut after three steps."""
+    sequences = set()
+    for tokens in itertools.product(range(NUM_TOKENS), repeat=NUM_STEPS):
+        stop = tokens.index(END) + 1 if END in tokens else NUM_STEPS
+        sequences.add(tokens[:stop])
+    return sorted(sequences)
+
+
+@dataclass(frozen=True)
+class World:
+    """All sequences as one padded batch, with the actor's view of them, differentiable."""
+
+    sequences: list[tuple[int, ...]]
+    tokens: Tensor  # [N, T]
+    mask: Tensor  # [N, T]
+    logits: Tensor  # [N, T, V]
+    states: Tensor  # [N, T, H]
+    rewards: Tensor  # [N, T]
+
+    @property
+    def sequence_probabilities(self) -> Tensor:
+        """p(Ŷ) of every sequence, [N]."""
+        log_taken = torch.log_softmax(self.logits, 2).gather(2, self.tokens[:, :, None])[:, :, 0]
+        return torch.where(self.mask, log_taken, 0.0).sum(1).exp()
+
+    @property
+    def expected_return(self) -> Tensor:
+        """V = Σ p(Ŷ) R(Ŷ)."""
+        return (self.sequence_probabilities * self.rewards.sum(1)).sum()
+
+    def exact_values(self) -> Tensor:
+        """Q(a; Ŷ_1..t-1) of every action at every step of every sequence, [N, T, V], by enumeration."""
+        probabilities = self.sequence_probabilities.detach()
+        values = torch.zeros(*self.tokens.shape, NUM_TOKENS, dtype=torch.float64)
+        for row, sequence in enumerate(self.sequences):
+            for step in range(len(sequence)):
+                for action in range(NUM_TOKENS):
+                    prefix = (*sequence[:step], action)
+                    rows = [n for n, other in enumerate(self.sequences) if other[: step + 1] == prefix]
+                    weights = probabilities[rows]
+                    returns = self.rewards[rows, step:].sum(1)
+                    values[row, step, action] = (weights * returns).sum() / weights.sum()
+        return values
+
+    def sample_of(self, row: int) -> Sample:
+        """Return one sequence as the sampler would have returned it."""
+        length = len(self.sequences[row])
+        part = (slice(row, row + 1), slice(0, length))
+        return Sample(
+            self.tokens[part],
+            self.mask[part],
+            torch.softmax(self.logits[part].detach(), 2),
+            self.states[part].detach(),
+        )
+
+
+def make_world(actor: Actor, shaping: bool = True) -> World:
+    """Enumerate everything the actor can say to the one source, with edit-distance rewards."""
+    batch = make_batch()
+    sequences = all_sequences()
+    tokens = torch.tensor([[*sequence, *[END] * (NUM_STEPS - len(sequence))] for sequence in sequences])
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
+    mask = torch.arange(NUM_STEPS) < lengths[:, None]
+    memory = actor.encode(batch.sources, batch.source_mask).repeat(len(sequences))
+    logits, states = actor.score(memory, tokens)
+    words = (mask & (tokens != END)).sum(1)
+    references = batch.references.expand(len(sequences), -1)
+    prefixes = EditDistanceScore(normalise=False).prefix_scores(
+        tokens, words, references, torch.full((len(sequences),), 2)
+    )
+    rewards = rewards_from_prefixes(prefixes.double(), mask, shaping)
+    return World(sequences, tokens, mask, logits, states, rewards)
+
+
+def gradients(loss: Tensor, network: nn.Module) -> list[Tensor]:
+    """Return the gradient of a scalar for every weight, zeros where there is none."""
+    parameters = list(network.parameters())
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=True)
+    return [
+        torch.zeros_like(parameter) if gradient is None else gradient
+        for parameter, gradient in zip(parameters, found, strict=True)
+    ]
+
+
+def largest_difference(ours: list[Tensor], theirs: list[Tensor]) -> float:
+    """Return the largest absolute difference of two lists of gradients."""
+    return max(float((a - b).abs().max()) for a, b in zip(ours, theirs, strict=True))

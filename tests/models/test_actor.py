@@ -1,0 +1,113 @@
+"""The actor's contract: stepping agrees with scoring, padding is never read, attention is the paper's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqcritic.data.batch import pad
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Attention
+from seqcritic.models.critic import Critic
+from seqcritic.models.decoder import Decoder
+
+
+def make_actor(dtype: torch.dtype = torch.float32) -> Actor:
+    return Actor(9, 9, 6, 7, 5, None, torch.Generator().manual_seed(0)).to(dtype)
+
+
+def make_critic(actor_state_size: int) -> Critic:
+    return Critic(9, 6, 7, 5, actor_state_size, None, torch.Generator().manual_seed(1)).double()
+
+
+SOURCES = [[1, 2, 3, 4], [5, 6], [7]]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
+def test_stepping_equals_scoring(dtype, tolerance):
+    actor = make_actor(dtype)
+    memory = actor.encode(*pad(SOURCES))
+    tokens = torch.tensor([[3, 1, 4, 0], [1, 0, 0, 0], [5, 8, 2, 6]])
+    logits, states = actor.score(memory, tokens)
+    state = actor.start(memory)
+    for step in range(tokens.shape[1]):
+        assert torch.allclose(actor.logits(state), logits[:, step], atol=tolerance)
+        assert torch.allclose(state.hidden, states[:, step], atol=tolerance)
+        state = actor.step(memory, state, tokens[:, step])
+
+
+def test_padding_of_the_source_changes_nothing():
+    actor = make_actor(torch.float64)
+    tokens = torch.tensor([[3, 1, 4, 0]])
+    together = actor.score(actor.encode(*pad(SOURCES)), tokens.expand(3, -1))[0]
+    for row, source in enumerate(SOURCES):
+        alone = actor.score(actor.encode(*pad([source])), tokens)[0]
+        assert torch.allclose(together[row], alone[0], atol=1e-12)
+
+
+def test_a_score_depends_only_on_earlier_tokens():
+    actor = make_actor(torch.float64)
+    memory = actor.encode(*pad(SOURCES))
+    tokens = torch.tensor([[3, 1, 4, 2], [1, 6, 2, 3], [5, 8, 2, 6]])
+    before = actor.score(memory, tokens)[0]
+    tokens[:, 2] = 7
+    after = actor.score(memory, tokens)[0]
+    assert torch.equal(before[:, :3], after[:, :3])
+    assert not torch.allclose(before[:, 3], after[:, 3])
+
+
+def test_attention_is_additive_with_tanh():
+    """The logistic form must give the paper's v · tanh(Ws + Uh + b)."""
+    torch.manual_seed(0)
+    attention = Attention(4, 3, 5).double()
+    annotations, states = torch.randn(2, 6, 3, dtype=torch.float64), torch.randn(2, 4, dtype=torch.float64)
+    mask = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
+    memory = attention.remember(annotations, mask)
+    glimpse, weights = attention.glimpse(2 * attention.query(states), 2 * attention.energy.weight[0], memory)
+    hidden = torch.tanh(attention.query(states)[:, None] + attention.key(annotations))
+    energies = attention.energy(hidden)[:, :, 0].masked_fill(~mask, -torch.inf)
+    expected = torch.softmax(energies, 1)
+    assert torch.allclose(weights, expected, atol=1e-12)
+    assert torch.equal(weights[1, 4:], torch.zeros(2, dtype=torch.float64))
+    assert torch.allclose(glimpse, (expected[:, :, None] * annotations).sum(1), atol=1e-12)
+
+
+def test_the_transition_is_a_gru_of_token_and_glimpse():
+    torch.manual_seed(0)
+    decoder = Decoder(torch.nn.Embedding(9, 6), 7, 4, 5).double()
+    memory = decoder.attention.remember(torch.randn(3, 5, 4, dtype=torch.float64), torch.ones(3, 5, dtype=torch.bool))
+    state = decoder.start(memory)
+    tokens = torch.tensor([1, 2, 3])
+    cell = torch.nn.GRUCell(6 + 4, 7).double()
+    with torch.no_grad():
+        cell.weight_ih.copy_(torch.cat([decoder.token_gates.weight, decoder.glimpse_gates.weight], 1))
+        cell.bias_ih.copy_(decoder.token_gates.bias)
+        cell.weight_hh.copy_(decoder.state_gates.weight)
+        cell.bias_hh.copy_(decoder.state_gates.bias)
+    expected = cell(torch.cat([decoder.embedding(tokens), state.glimpse], 1), state.hidden)
+    assert torch.allclose(decoder.step(memory, state, tokens).hidden, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("actor_state_size", [0, 4])
+def test_the_critic_values_every_token_and_sees_the_reference_first(actor_state_size):
+    critic = make_critic(actor_state_size)
+    predictions = torch.tensor([[3, 1, 4], [1, 6, 2], [5, 8, 2]])
+    states = torch.randn(3, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    values = critic.values(critic.encode(*pad(SOURCES)), predictions, states)
+    assert values.shape == (3, 3, 9)
+    other = critic.values(critic.encode(*pad([[1, 2, 3, 5], [5, 7], [8]])), predictions, states)
+    assert bool(((values[:, 0] - other[:, 0]).abs().max(1).values > 1e-9).all())
+
+
+def test_the_critic_reads_the_state_that_produces_the_token():
+    critic = make_critic(4)
+    memory = critic.encode(*pad(SOURCES))
+    predictions = torch.tensor([[3, 1, 4], [1, 6, 2], [5, 8, 2]])
+    states = torch.zeros(3, 3, 4, dtype=torch.float64, requires_grad=True)
+    values = critic.values(memory, predictions, states)
+    changed = states.detach().clone()
+    changed[:, 1] = 1.0
+    other = critic.values(memory, predictions, changed)
+    assert torch.equal(values[:, 0], other[:, 0])
+    assert not torch.allclose(values[:, 1], other[:, 1])
+    assert not values.requires_grad or torch.autograd.grad(values.sum(), states, allow_unused=True)[0] is None

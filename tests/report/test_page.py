@@ -1,0 +1,146 @@
+"""The page holds everything, escapes everything, and loads nothing."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from seqcritic.report import Comparison, Example, render_page, write_headline
+from seqcritic.report.examples import render_examples
+from seqcritic.report.markup import element, text
+
+ATTACK = "</pre></style><script>alert('x')</script><img src=x onerror=alert(1)>\" onclick='a'&amp;"
+VOID = {"meta"}
+
+
+class Reader(HTMLParser):
+    """Collects the elements of a page and complains where they are not properly nested."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.content: list[str] = []
+        self._open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.content.append(data)
+
+    def close(self) -> None:
+        super().close()
+        assert self._open == []
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    return reader
+
+
+def test_page_holds_everything(comparison: Comparison) -> None:
+    page = render_page(comparison)
+    content = "".join(read(page).content)
+    for expected in (
+        comparison.title,
+        write_headline(comparison),
+        "10.8% better",
+        "by seed 42.88, 43.18, 43.48",
+        "hidden: 100",
+        "one core of a laptop",
+        comparison.notes[0],
+        "Compute is counted in likelihood updates",
+    ):
+        assert expected in content
+    assert content.count(comparison.signature) == 2
+    assert page.count('<article class="example">') == 20
+
+
+def test_everything_is_escaped(comparison: Comparison) -> None:
+    rows = (comparison.rows[0], replace(comparison.rows[1], label=ATTACK))
+    hostile = Comparison(
+        title=ATTACK,
+        score_name=ATTACK,
+        lower_is_better=True,
+        signature=ATTACK,
+        baseline=ATTACK,
+        rows=rows,
+        curves=tuple(replace(curve, label=ATTACK) for curve in comparison.curves[:2]),
+        examples=(Example(ATTACK, ATTACK, {ATTACK: ATTACK}), Example("a", ATTACK, {ATTACK: "<b>"})),
+        configuration=ATTACK,
+        environment={ATTACK: ATTACK},
+        notes=(ATTACK,),
+    )
+    reader = read(render_page(hostile))
+    assert reader.names.count("script") == 1
+    assert reader.names.count("style") == 1
+    assert not {"img", "b"} & set(reader.names)
+    assert not [name for name, _ in reader.attributes if name.startswith("on")]
+    assert ATTACK in "".join(reader.content)
+
+
+def test_page_loads_nothing(comparison: Comparison) -> None:
+    page = render_page(comparison)
+    reader = read(page)
+    assert not {"link", "iframe", "object", "base"} & set(reader.names)
+    assert not {"src", "href", "srcset", "action"} & {name for name, _ in reader.attributes}
+    assert "@import" not in page
+    assert "url(" not in page
+    assert set(re.findall(r"https?://[^\"]*", page)) == {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+def test_single_run_makes_a_page(make_comparison: Callable[[int], Comparison], num_seeds: int) -> None:
+    comparison = make_comparison(num_seeds)
+    single = replace(
+        comparison, rows=comparison.rows[:1], curves=(), examples=(), environment={}, configuration=""
+    )
+    page = render_page(single)
+    read(page)
+    assert "likelihood reaches a test score of CER 43.18" in page
+    assert "against baseline" not in page
+    assert "No learning curve was recorded." in page
+    assert '<section id="examples">' not in page
+    assert '<section id="details">' not in page
+
+
+def test_differences_are_marked_not_by_colour_alone(comparison: Comparison) -> None:
+    example = Example("abd", "abc d", {"likelihood": "aabcxd"})
+    section = render_examples(replace(comparison, examples=(example,)))
+    assert '<del class="extra" title="“a” is extra">' in section
+    assert '<mark class="wrong" title="“x” instead of “␣”">' in section
+    assert '<ins class="missing" title="“c␣” is missing">' in section
+    assert '<span class="unseen">[missing: </span>c␣<span class="unseen">]</span>' in section
+    assert '<span title="2 edits from the reference">2</span>' in section
+
+
+def test_exact_prediction_is_ticked(comparison: Comparison) -> None:
+    section = render_examples(replace(comparison, examples=(Example("abd", "abc", {"likelihood": "abc"}),)))
+    assert '<span class="exact" title="equals the reference">✓</span>' in section
+
+
+def test_translation_is_compared_by_words(comparison: Comparison) -> None:
+    example = Example("die katze sass dort", "the cat sat there", {"likelihood": "the dog ran there"})
+    section = render_examples(replace(comparison, examples=(example,)))
+    assert "“dog ran” instead of “cat sat”" in section
+    assert "␣" not in section
+    assert '<td class="text" dir="auto">die katze sass dort</td>' in section
+
+
+def test_markup_pieces() -> None:
+    assert text("<&\"'\x00\ud800>") == "&lt;&amp;&quot;&#x27;\ufffd\ufffd&gt;"
+    assert element("a", {"b": 'c"', "d": 1.5, "e": 2.0, "f": 100}, text("g")) == (
+        '<a b="c&quot;" d="1.5" e="2" f="100">g</a>'
+    )

@@ -1,0 +1,79 @@
+"""Edit-distance prefixes against rapidfuzz, and the corpus CER against jiwer."""
+
+from __future__ import annotations
+
+import random
+
+import jiwer
+import pytest
+import torch
+from rapidfuzz.distance import Levenshtein
+
+from seqcritic.data.batch import pad
+from seqcritic.scores.edit_distance import CharacterErrorRate, EditDistanceScore, prefix_distances
+from seqcritic.scores.score import rewards_from_prefixes
+
+
+def random_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Return pairs of which half are corruptions of one another, so that all distances occur."""
+    source = random.Random(seed)
+    predictions, references = [], []
+    for _ in range(count):
+        reference = [source.randint(1, 5) for _ in range(source.randint(1, 12))]
+        if source.random() < 0.5:
+            prediction = [token for token in reference if source.random() < 0.8]
+            if source.random() < 0.5:
+                prediction.insert(source.randint(0, len(prediction)), source.randint(1, 5))
+        else:
+            prediction = [source.randint(1, 5) for _ in range(source.randint(0, 15))]
+        predictions.append(prediction)
+        references.append(reference)
+    return predictions, references
+
+
+def test_rewards_equal_rapidfuzz_on_ten_thousand_random_pairs():
+    predictions, references = random_pairs(10_000, seed=0)
+    tokens, mask = pad(predictions)
+    reference_tokens, _ = pad(references)
+    lengths = torch.tensor([len(prediction) for prediction in predictions])
+    reference_lengths = torch.tensor([len(reference) for reference in references])
+    scores = EditDistanceScore(normalise=False).prefix_scores(tokens, lengths, reference_tokens, reference_lengths)
+    rewards = rewards_from_prefixes(scores, mask, shaping=True)
+    for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+        distances = [Levenshtein.distance(prediction[:end], reference) for end in range(len(prediction) + 1)]
+        expected = [before - after for before, after in zip(distances, distances[1:], strict=False)]
+        assert rewards[row, : len(prediction)].tolist() == expected
+        assert not rewards[row, len(prediction) :].any(), "the end token and padding earn nothing"
+
+
+def test_the_ratio_is_the_negated_error_rate_up_to_a_constant():
+    predictions, references = random_pairs(50, seed=1)
+    tokens, _ = pad(predictions)
+    reference_tokens, _ = pad(references)
+    lengths = torch.tensor([len(prediction) for prediction in predictions])
+    reference_lengths = torch.tensor([len(reference) for reference in references])
+    scores = EditDistanceScore(normalise=True).prefix_scores(tokens, lengths, reference_tokens, reference_lengths)
+    assert torch.equal(scores[:, 0], torch.zeros(50))
+    for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
+        expected = 1 - Levenshtein.distance(prediction, reference) / len(reference)
+        assert scores[row, -1].item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_prefix_distances_by_hand():
+    # "ab" against "b": "" -> 1, "a" -> 1 (substitute), "ab" -> 1 (delete a).
+    assert prefix_distances(torch.tensor([[1, 2]]), torch.tensor([[2]]), torch.tensor([1])).tolist() == [[1, 1, 1]]
+    # An empty reference: every token is one too many.
+    assert prefix_distances(torch.tensor([[1, 2]]), torch.tensor([[0]]), torch.tensor([0])).tolist() == [[0, 1, 2]]
+
+
+def test_character_error_rate_equals_jiwer():
+    predictions = ["the quick brown", "fox", "jumps ovr thee lazy", "dg"]
+    references = ["the quack brown", "foxes", "jumps over the lazy", "dog"]
+    errors, lengths = CharacterErrorRate().statistics(predictions, references)
+    assert sum(errors) / sum(lengths) == pytest.approx(100 * jiwer.cer(references, predictions))
+
+
+def test_the_cap_limits_a_sentence_to_its_length():
+    errors, lengths = CharacterErrorRate(capped=True).statistics(["xxxxxxxx"], ["ab"])
+    assert (errors, lengths) == ([200.0], [2.0])
+    assert CharacterErrorRate().statistics(["xxxxxxxx"], ["ab"])[0] == [800.0]
