@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,20 +14,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 2 the user's fault, 3 a non-finite number, 128+n a signal."""
     parser = build_parser()
     options = _parse(parser, arguments)
-    from seqcritic import commands
-
     try:
+        from seqcritic import commands
+
         code: int = getattr(commands, options.command.replace("-", "_"))(options)
+        sys.stdout.flush()
         return code
     except (UserError, NonFiniteError, Interrupted) as error:
-        print(f"seqcritic: {error}", file=sys.stderr)
+        _complain(error)
         return error.exit_code
     except KeyboardInterrupt:
-        print("seqcritic: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return 130
     except BrokenPipeError:
-        sys.stderr.close()
+        _discard_output()
         return 141
+    except OSError as error:
+        _discard_output()
+        _complain(error)
+        return UserError.exit_code
+
+
+def _complain(fault: object) -> None:
+    """Print one line, whatever was in the text that is at fault."""
+    print(f"seqcritic: {' '.join(str(fault).splitlines())}", file=sys.stderr)
+
+
+def _discard_output() -> None:
+    """Send what is left to print nowhere: Python would complain of it again on its way out."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -77,7 +94,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_recipe(compare)
     compare.add_argument(
         "--methods",
-        metavar="A,B,…",
+        metavar="A,B,...",
         help="likelihood, reinforce, reinforce-critic, actor-critic; +likelihood mixes the likelihood in, as in "
         "actor-critic+likelihood (default: the recipe's compare.methods)",
     )
@@ -102,7 +119,7 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("overrides", nargs="*", metavar="data.key=value", help="other text than the run's")
     predict = commands.add_parser("predict", help="correct lines from standard input, one in, one out")
     predict.add_argument("run", metavar="RUN", help=run_help)
-    report = commands.add_parser("report", help="write an HTML page about one or more runs or comparisons")
+    report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument("runs", nargs="+", metavar="RUN")
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
 
@@ -113,10 +130,9 @@ def _add_recipe(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+    return int(text)
 
 
 class _Version(argparse.Action):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 EMBEDDED = "embedded"
 METHOD_NAMES = ("likelihood", "reinforce", "reinforce-critic", "actor-critic")
@@ -72,8 +72,8 @@ class NetworkSettings(Section):
     embedding: Positive = 100
     hidden: Positive = 100
     attention: Positive = 100
-    initial_range: float | None = Field(
-        0.05, gt=0, description="weights from U[-range, range], biases 0; null for U[-1/√n, 1/√n]"
+    initial_range: Rate | None = Field(
+        0.05, description="weights from U[-range, range], biases 0; null for U[-1/√n, 1/√n]"
     )
 
 
@@ -178,6 +178,15 @@ class CompareSettings(Section):
     overrides: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="settings of single methods, as dotted keys"
     )
+
+    @field_validator("costs", "overrides")
+    @classmethod
+    def _names_methods(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        known = [name for name in TYPICAL_COSTS if name != "critic" or info.field_name == "costs"]
+        for name in value:
+            if name not in known:
+                raise ValueError(f"compare.{info.field_name}: unknown method '{name}'; known: {', '.join(known)}")
+        return value
 
     def cost(self, label: str) -> float:
         """Return the cost of an update of a method, or of the critic's pre-training, in likelihood updates."""

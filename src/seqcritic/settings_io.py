@@ -27,11 +27,7 @@ def recipe_names() -> list[str]:
 def load_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Settings:
     """Return the settings of a packaged recipe (by name) or a YAML file (by path), with `section.key=value`s."""
     tree = _read_tree(recipe)
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals or not key:
-            raise UserError(f"'{override}': an override has the form section.key=value")
-        set_leaf(tree, key.strip(), _parse_value(key, text))
+    set_leaves(tree, overrides)
     return settings_from(tree)
 
 
@@ -81,6 +77,16 @@ def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def set_leaves(tree: dict[str, Any], overrides: Sequence[str], section: str = "") -> None:
+    """Apply `section.key=value`s to a nested dictionary; `section` limits them to one section."""
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        key = key.strip()
+        if not equals or not key or not key.startswith(section and f"{section}."):
+            raise UserError(f"'{override}': an override here has the form {section or 'section'}.key=value")
+        set_leaf(tree, key, _parse_value(key, text))
+
+
 def set_leaf(tree: dict[str, Any], key: str, value: Any) -> None:
     """Set one dotted key of a nested dictionary."""
     *sections, leaf = key.split(".")
@@ -106,22 +112,29 @@ def _read_tree(recipe: str | Path) -> dict[str, Any]:
             f"no recipe and no file '{recipe}'{_nearest(str(recipe), recipe_names())}; "
             f"packaged recipes: {', '.join(recipe_names())}"
         )
+    return parse_tree(text, path)
+
+
+def parse_tree(text: str, path: Path) -> dict[str, Any]:
+    """Return the mapping that a YAML text holds; `path` names it where it holds none."""
     try:
         tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{place}: not valid YAML: {getattr(error, 'problem', error)}") from None
+    except yaml.MarkedYAMLError as error:
+        place = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"{path}{place}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        # A character that YAML forbids, or a date that the calendar does not know.
+        raise UserError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(tree, dict):
-        raise UserError(f"{path}: a recipe is a YAML mapping of settings; this file holds none")
+        raise UserError(f"{path}: not a YAML mapping of settings")
     return tree
 
 
 def _parse_value(key: str, text: str) -> Any:
     try:
         return yaml.safe_load(text) if text else text
-    except yaml.YAMLError:
-        raise UserError(f"{key}: '{text}' is not a valid value") from None
+    except (yaml.YAMLError, ValueError):
+        raise UserError(f"{key}: {text!r} is not a valid value") from None
 
 
 def _known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[str]:

@@ -89,10 +89,7 @@ def test_legend_hides_a_method_and_pointer_reads_the_others(comparison: Comparis
     document = dump_page(add_script(render_page(comparison), script), tmp_path)
     assert "data-error" not in opening_tag(document)
     assert re.search(r'<button[^>]*aria-pressed="false"[^>]*data-label="reinforce-critic"', document)
-    assert (
-        re.findall(r'<g class="([^"]*)" data-label="reinforce-critic"', document)
-        == ["method method-3 off"] * 2
-    )
+    assert re.findall(r'<g class="([^"]*)" data-label="reinforce-critic"', document) == ["method method-3 off"] * 2
     tooltip = re.search(r'<div class="tooltip"[^>]*style[^>]*>(.*?)</div></div>', document)
     assert tooltip is not None
     assert "actor-critic+likelihood at" in tooltip.group(1)

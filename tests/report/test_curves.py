@@ -108,9 +108,7 @@ def test_labels_never_overlap_nor_leave_the_drawing(num_methods: int, width: int
         assert x + length <= width
         assert 0 < y < float(root.get("height", ""))
         for other_x, other_y, other_length in boxes[index + 1 :]:
-            apart = (
-                abs(y - other_y) >= LINE_HEIGHT - 0.01 or x + length < other_x or other_x + other_length < x
-            )
+            apart = abs(y - other_y) >= LINE_HEIGHT - 0.01 or x + length < other_x or other_x + other_length < x
             assert apart
 
 

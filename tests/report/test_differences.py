@@ -19,9 +19,7 @@ from seqcritic.report.differences import Kind, Piece, compare_characters, compar
         ("", "", [], 0),
     ],
 )
-def test_characters(
-    written: str, reference: str, pieces: list[tuple[Kind, str, str]], num_edits: int
-) -> None:
+def test_characters(written: str, reference: str, pieces: list[tuple[Kind, str, str]], num_edits: int) -> None:
     difference = compare_characters(written, reference)
     assert difference.pieces == tuple(Piece(*piece) for piece in pieces)
     assert difference.num_edits == num_edits
@@ -43,9 +41,7 @@ def test_words() -> None:
 def test_pieces_give_both_texts_back() -> None:
     randomness = random.Random(3)
     for _ in range(200):
-        written, reference = (
-            "".join(randomness.choices("ab ", k=randomness.randrange(12))) for _ in range(2)
-        )
+        written, reference = ("".join(randomness.choices("ab ", k=randomness.randrange(12))) for _ in range(2))
         pieces = compare_characters(written, reference).pieces
         assert "".join(piece.written for piece in pieces) == written
         assert "".join(piece.expected for piece in pieces) == reference

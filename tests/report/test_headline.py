@@ -62,16 +62,12 @@ def change_rows(comparison: Comparison, scores: list[float], p_values: list[floa
         ([math.nan], [None], "No method reached a finite test score."),
     ],
 )
-def test_headline(
-    comparison: Comparison, scores: list[float], p_values: list[float | None], expected: str
-) -> None:
+def test_headline(comparison: Comparison, scores: list[float], p_values: list[float | None], expected: str) -> None:
     assert write_headline(change_rows(comparison, scores, p_values)) == expected
 
 
 def test_headline_of_a_score_that_should_rise(comparison: Comparison) -> None:
-    rising = replace(
-        change_rows(comparison, [20.0, 25.0], [None, 0.01]), lower_is_better=False, score_name="BLEU"
-    )
+    rising = replace(change_rows(comparison, [20.0, 25.0], [None, 0.01]), lower_is_better=False, score_name="BLEU")
     expected = "BLEU 25.00 (95% interval 24.00 to 26.00), 5.00 points (25.0%) better than likelihood at 20.00"
     assert expected in write_headline(rising)
 

@@ -104,9 +104,7 @@ def test_page_loads_nothing(comparison: Comparison) -> None:
 @pytest.mark.parametrize("num_seeds", [1, 3])
 def test_single_run_makes_a_page(make_comparison: Callable[[int], Comparison], num_seeds: int) -> None:
     comparison = make_comparison(num_seeds)
-    single = replace(
-        comparison, rows=comparison.rows[:1], curves=(), examples=(), environment={}, configuration=""
-    )
+    single = replace(comparison, rows=comparison.rows[:1], curves=(), examples=(), environment={}, configuration="")
     page = render_page(single)
     read(page)
     assert "likelihood reaches a test score of CER 43.18" in page

@@ -87,9 +87,7 @@ def test_mean_over_seeds_with_different_points() -> None:
 
 
 def test_seeds_without_common_compute_have_no_mean() -> None:
-    series = group_series(
-        [Curve("a", 0, (Point(0, 0, 1.0),)), Curve("a", 1, (Point(5, 1, 2.0), Point(6, 2, 2.0)))]
-    )
+    series = group_series([Curve("a", 0, (Point(0, 0, 1.0),)), Curve("a", 1, (Point(5, 1, 2.0), Point(6, 2, 2.0)))])
     assert series[0].mean == ()
     assert len(series[0].main) == 2
 

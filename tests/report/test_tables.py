@@ -26,8 +26,7 @@ def test_markdown_golden(make_comparison: Callable[[int], Comparison]) -> None:
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
             "| likelihood | 43.18 | 42.37–44.02 | baseline | – | 24,000 | 1.00× | 10.2 |",
             "| actor-critic | 40.31 | 39.50–41.15 | 6.6% better | 0.004 | 24,000 | 2.61× | 26.7 |",
-            "| actor-critic+likelihood | **38.52** | 37.71–39.36 | 10.8% better | <0.001 "
-            "| 24,000 | 2.93× | 29.9 |",
+            "| actor-critic+likelihood | **38.52** | 37.71–39.36 | 10.8% better | <0.001 | 24,000 | 2.93× | 29.9 |",
             "",
             f"CER signature: `{comparison.signature}`",
             "",
@@ -48,9 +47,7 @@ def test_one_method_has_no_baseline_columns(make_comparison: Callable[[int], Com
 
 
 @pytest.mark.parametrize("num_seeds", [1, 3])
-def test_terminal_table_fits_eighty_columns(
-    make_comparison: Callable[[int], Comparison], num_seeds: int
-) -> None:
+def test_terminal_table_fits_eighty_columns(make_comparison: Callable[[int], Comparison], num_seeds: int) -> None:
     printed = print_table(make_comparison(num_seeds), 80)
     for expected in (
         "actor-critic+likelihood",

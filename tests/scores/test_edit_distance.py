@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import jiwer
@@ -41,7 +42,7 @@ def test_rewards_equal_rapidfuzz_on_ten_thousand_random_pairs():
     rewards = rewards_from_prefixes(scores, mask, shaping=True)
     for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
         distances = [Levenshtein.distance(prediction[:end], reference) for end in range(len(prediction) + 1)]
-        expected = [before - after for before, after in zip(distances, distances[1:], strict=False)]
+        expected = [before - after for before, after in itertools.pairwise(distances)]
         assert rewards[row, : len(prediction)].tolist() == expected
         assert not rewards[row, len(prediction) :].any(), "the end token and padding earn nothing"
 

@@ -15,6 +15,7 @@ from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
 from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml
+from seqcritic.training.run_evaluation import check_text
 
 COMPARISON_FILE = "comparison.json"
 REPORT_FILE = "report.html"
@@ -43,6 +44,7 @@ def compare(
         set_leaf(tree, "start", {})
         settings = settings_from(tree)
     runs = plan_runs(settings, labels, num_seeds, folder)
+    check_text(settings)
     Jobs(runs, lambda run: run_settings(settings, run), jobs).run()
     in_order = sorted((run for run in runs if run.kind in labels), key=lambda run: (labels.index(run.kind), run.seed))
     comparison = comparison_of_runs(

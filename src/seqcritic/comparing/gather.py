@@ -33,9 +33,12 @@ def comparison_of_runs(
     for folder in folders:
         label = read_settings(folder).method.label
         groups.setdefault(label, []).append((folder, evaluate(folder)))
-    signatures = {evaluation.signature for group in groups.values() for _, evaluation in group}
+    evaluations = [evaluation for group in groups.values() for _, evaluation in group]
+    signatures = {evaluation.signature for evaluation in evaluations}
     if len(signatures) > 1:
         raise UserError(f"the runs were not judged on the same test set: {' and '.join(sorted(signatures))}")
+    if any(evaluation.references != evaluations[0].references for evaluation in evaluations):
+        raise UserError("the runs were not judged on the same test set: their data.test are different texts")
     baseline = BASELINE if BASELINE in groups else next(iter(groups))
     first = read_settings(folders[0])
     return Comparison(

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -19,8 +18,9 @@ from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.settings_io import to_yaml
 from seqcritic.training.phases import planned_phases
+from seqcritic.training.run_folder import check_settings
 from seqcritic.training.tracking import Record, read_metrics
-from seqcritic.training.train import PARENT_VARIABLE, is_finished
+from seqcritic.training.train import PARENT_VARIABLE, is_finished, stop_signals
 
 POLL_SECONDS = 0.5
 PLAIN_SECONDS = 15.0
@@ -39,38 +39,36 @@ class Jobs:
     def run(self) -> None:
         """Run all to their end."""
         received: list[int] = []
+        with stop_signals(received):
+            try:
+                while self._start_what_can():
+                    time.sleep(POLL_SECONDS)
+                    # Before collecting: Ctrl-C reaches the runs too, and their leaving is then no fault.
+                    if received:
+                        raise Interrupted(received[0], "stopped; the same command resumes")
+                    self._collect()
+                    self.board.show([run for run, _ in self.running.values()])
+            except BaseException:
+                self._stop()
+                raise
+            finally:
+                self.board.close()
+        assert not self.waiting, "a run waits for one that is not planned"
 
-        def note(number: int, frame: FrameType | None) -> None:
-            received.append(number)
-
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            while self.waiting or self.running:
-                self._start_what_can()
-                time.sleep(POLL_SECONDS)
-                self._collect()
-                self.board.show([run for run, _ in self.running.values()])
-                if received:
-                    self._stop()
-                    raise Interrupted(received[0], "stopped; the same command resumes")
-        except BaseException:
-            self._stop()
-            raise
-        finally:
-            self.board.close()
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _start_what_can(self) -> None:
+    def _start_what_can(self) -> bool:
+        """Start runs whose needs are met, pass over those that are finished, and tell whether any is under way."""
         for run in list(self.waiting):
             if len(self.running) >= self.slots:
-                return
+                break
             if not all(is_finished(folder) for folder in run.needs):
                 continue
             self.waiting.remove(run)
             settings = self.settings_of(run)
-            self.running[run.folder] = (run, _start(run, settings))
-            self.board.add(run, settings)
+            check_settings(run.folder, settings)
+            if not is_finished(run.folder):
+                self.running[run.folder] = (run, _start(run, settings))
+                self.board.add(run, settings)
+        return bool(self.running)
 
     def _collect(self) -> None:
         for folder, (run, process) in list(self.running.items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def read_lines(path: str | Path, key: str) -> Iterator[str]:
             f"{key}: {path}:{number}: not valid UTF-8 (byte {error.start + 1} of the line); "
             "convert the file, for example with iconv"
         ) from None
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{key}: {path}:{number + 1}: damaged gzip file ({error}); fetch it again") from None
     except OSError as error:
         raise UserError(f"{key}: cannot read {path}: {error.strerror or error}") from None

@@ -23,6 +23,7 @@ from seqcritic.errors import UserError
 
 FORMAT = "seqcritic-checkpoint-1"
 KEPT = 2
+PARTS = ("digests", "settings", "data", "progress")
 
 
 def write_folder(target: Path, tensors: Mapping[str, Mapping[str, Tensor]], description: dict[str, Any]) -> None:
@@ -61,6 +62,11 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise UserError(f"{path} is damaged ({error}); remove the folder {folder} and go on from another") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise UserError(f"{path} is not of the format {FORMAT}; it was written by something else")
+    missing = [name for name in PARTS if not description.get(name)]
+    if missing:
+        raise UserError(
+            f"{path} is damaged (it has no {missing[0]}); remove the folder {folder} and go on from another"
+        )
     return description
 
 
@@ -103,7 +109,7 @@ class CheckpointFolder:
 
     def all(self) -> list[Path]:
         """Return the complete checkpoints, oldest first; temporary folders begin with a dot."""
-        return sorted(path for path in self.folder.glob("[0-9]*") if path.is_dir())
+        return sorted(path for path in self.folder.glob("*") if path.name.isdecimal() and path.is_dir())
 
     def latest(self) -> Path | None:
         """Return the newest complete checkpoint."""

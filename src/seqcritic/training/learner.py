@@ -60,11 +60,12 @@ class Learner:
     def update(self, batch: Batch, rate: float) -> dict[str, float]:
         """Make one update of every network the method trains, let the followers follow, return what to log."""
         outcome = self.method(self.networks, batch, self.generator)
-        _require_finite("the loss", outcome.loss)
+        measurements = {name: value.item() for name, value in outcome.measurements.items()}
+        strange = [name for name, value in measurements.items() if not math.isfinite(value)]
+        _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
         for optimiser in self.optimisers.values():
             optimiser.zero_grad(set_to_none=True)
         outcome.loss.backward()  # type: ignore[no-untyped-call]
-        measurements = {name: value.item() for name, value in outcome.measurements.items()}
         for name in self.optimisers:
             measurements[f"{name}_gradient_norm"] = self._clip(name)
         for name, optimiser in self.optimisers.items():

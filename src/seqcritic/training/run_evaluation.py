@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from seqcritic.config import Settings
 from seqcritic.data.spelling import SpellingData
-from seqcritic.errors import UserError
 from seqcritic.evaluation import interval, judge, signature
 from seqcritic.scores.edit_distance import CharacterErrorRate
-from seqcritic.settings_io import set_leaf, settings_from
+from seqcritic.settings_io import set_leaves, settings_from
 from seqcritic.training.model import load_model
 
 
@@ -41,15 +41,16 @@ class RunEvaluation:
         }
 
 
+def check_text(settings: Settings, split: str = "test") -> None:
+    """Raise what an evaluation would raise about the text of a split: better before hours of training than after."""
+    SpellingData(settings.data).windows(split)
+
+
 def evaluate(place: str | Path, split: str = "test", overrides: Sequence[str] = ()) -> RunEvaluation:
     """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
     model = load_model(place)
     tree = model.settings.model_dump(mode="json")
-    for override in overrides:
-        key, equals, value = override.partition("=")
-        if not equals or not key.startswith("data."):
-            raise UserError(f"'{override}': evaluate takes overrides of the form data.key=value")
-        set_leaf(tree, key, value)
+    set_leaves(tree, overrides, section="data")
     settings = settings_from(tree)
     torch.set_num_threads(settings.threads)
     data = SpellingData(settings.data)

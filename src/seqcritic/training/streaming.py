@@ -28,6 +28,6 @@ def arriving_lines(descriptor: int) -> Iterator[list[str]]:
 
 def _decode(line: bytes, number: int) -> str:
     try:
-        return line.decode("utf-8").rstrip("\r")
+        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
     except UnicodeDecodeError:
         raise UserError(f"standard input:{number}: not valid UTF-8; convert it, for example with iconv") from None

@@ -18,9 +18,14 @@ class Tracker:
 
     def __init__(self, folder: Path, offset: int, tensorboard: bool) -> None:
         self.path = folder / METRICS_FILE
-        with self.path.open("ab") as stream:
-            # Records after the checkpoint will be written again, the same.
-            stream.truncate(offset)
+        try:
+            with self.path.open("ab") as stream:
+                if stream.tell() < offset:
+                    raise UserError(f"{self.path} lacks records made before the checkpoint; give another --out")
+                # Records after the checkpoint will be written again, the same.
+                stream.truncate(offset)
+        except OSError as error:
+            raise UserError(f"cannot write {self.path}: {error.strerror or error}") from None
         self.offset = offset
         self._writer = _tensorboard_writer(folder / "tensorboard") if tensorboard else None
 
@@ -53,8 +58,13 @@ def read_metrics(folder: Path) -> list[Record]:
     path = folder / METRICS_FILE
     if not path.is_file():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    return [json.loads(line) for line in lines]
+    records: list[Record] = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            raise UserError(f"{path}:{len(records) + 1}: the record is damaged; remove the line") from None
+    return records
 
 
 def _tensorboard_writer(folder: Path) -> Any:

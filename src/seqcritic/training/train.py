@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -27,16 +27,19 @@ def train(settings: Settings, out: str | Path, display: Display | None = None) -
 
     Calling it again with the same settings resumes, or returns at once where the run is finished.
     """
+    folder = Path(out)
     display = PlainDisplay() if display is None else display
-    with RunFolder(Path(out), settings) as folder:
+    with closing(display), RunFolder(folder, settings) as run_folder:
         if is_finished(folder):
             display.line(f"{folder} is finished; nothing to do")
-            display.close()
             return folder
         torch.set_num_threads(settings.threads)
+        received: list[int] = []
+        trainer = Trainer(settings, folder, display, lambda: _why_stop(received))
+        run_folder.claim()
         display.line(f"training {settings.method.label} in {folder} with {settings.threads} thread(s)")
-        with _stop_signal() as received:
-            Trainer(settings, folder, display, lambda: _why_stop(received)).run()
+        with stop_signals(received):
+            trainer.run()
         display.line(f"finished: {folder}")
     return folder
 
@@ -57,19 +60,18 @@ def _why_stop(received: list[int]) -> int | None:
 
 
 @contextmanager
-def _stop_signal() -> Iterator[list[int]]:
+def stop_signals(received: list[int]) -> Iterator[None]:
     """Collect SIGINT and SIGTERM in a list instead of dying of them; only the main thread may do so."""
-    received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield received
+        yield
         return
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield received
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

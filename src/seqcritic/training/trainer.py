@@ -42,6 +42,7 @@ class Trainer:
         self.display = display
         self.stop_signal = stop_signal
         self.data = SpellingData(settings.data, display.line)
+        self.fingerprint = self.data.fingerprint()
         self.phases = planned_phases(settings)
         self.learner = Learner(settings, len(self.data.vocabulary))
         self.progress = Progress()
@@ -51,10 +52,11 @@ class Trainer:
         if not self._restore():
             self._start_from_trained()
             self._enter_phase()
-        self.tracker = Tracker(folder, self.progress.metrics_bytes, settings.training.tensorboard)
+        self.tracker: Tracker
 
     def run(self) -> None:
         """Go through the remaining phases and export the model."""
+        self.tracker = Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
         try:
             while self.progress.phase < len(self.phases):
                 self._run_phase(self.phases[self.progress.phase])
@@ -63,7 +65,6 @@ class Trainer:
             self._finish()
         finally:
             self.tracker.close()
-            self.display.close()
 
     def _enter_phase(self) -> None:
         """Begin a phase: the actor is the best of the phase before it, followers and optimisers are fresh."""
@@ -185,7 +186,7 @@ class Trainer:
         if latest is None:
             return False
         description = read_description(latest)
-        if description["data"] != self.data.fingerprint():
+        if description["data"] != self.fingerprint:
             raise UserError(f"{self.folder}: the text has changed since this run began; give another --out")
         self.progress = Progress(**description["progress"])
         self._enter_phase()
@@ -211,7 +212,7 @@ class Trainer:
             self.progress.compute, self.progress.seconds = trained["compute"], trained["seconds"]
 
     def _description(self) -> dict[str, Any]:
-        return {"settings": self.settings.model_dump(mode="json"), "data": self.data.fingerprint()}
+        return {"settings": self.settings.model_dump(mode="json"), "data": self.fingerprint}
 
     def _finish(self) -> None:
         """Mark the run finished and export what others load: the best actor, the last critic."""

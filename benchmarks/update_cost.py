@@ -1,0 +1,70 @@
+"""What an update of each method costs relative to a likelihood update: the figures of `compare.costs`.
+
+    python benchmarks/update_cost.py RECIPE [section.key=value …]
+
+All methods are built from one recipe and timed in turns, one update each a round, so that other load on the machine
+falls on all of them alike; the medians of the CPU time of the updates are divided. The actor and critic are first
+trained for some updates, because samples of an untrained actor are longer.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+
+from seqcritic.config import TYPICAL_COSTS
+from seqcritic.data.spelling import SpellingData
+from seqcritic.settings_io import load_recipe, with_method
+from seqcritic.training.checkpoint import load_weights
+from seqcritic.training.learner import Learner
+
+WARM_UP_UPDATES = 600
+ROUNDS = 60
+
+
+def main() -> None:
+    """Print one line a method."""
+    settings = load_recipe(sys.argv[1], sys.argv[2:])
+    torch.set_num_threads(settings.threads)
+    data = SpellingData(settings.data)
+    size, seed = settings.training.batch, settings.seed
+    position = 0
+
+    def update(learner: Learner) -> float:
+        nonlocal position
+        batch = data.training_batch(position, size, seed)
+        position += size
+        started = time.process_time()
+        learner.update(batch, 1e-4)
+        return time.process_time() - started
+
+    warm = Learner(with_method(settings, "likelihood"), len(data.vocabulary))
+    warm.start_phase("actor")
+    for index in range(WARM_UP_UPDATES):
+        warm.update(data.training_batch(index * size, size, seed), settings.phases.actor.learning_rate)
+
+    updates: dict[str, Callable[[], float]] = {}
+    for label in TYPICAL_COSTS:
+        learner = Learner(with_method(settings, "actor-critic" if label == "critic" else label), len(data.vocabulary))
+        load_weights(learner.networks.actor, warm.actor_weights(), "warm-up")
+        learner.start_phase("critic" if label == "critic" else "train")
+        updates[label] = lambda learner=learner: update(learner)
+    times: dict[str, list[float]] = {label: [] for label in updates}
+    for _ in range(ROUNDS):
+        for label, run in updates.items():
+            times[label].append(run())
+
+    medians = {label: statistics.median(seconds) for label, seconds in times.items()}
+    load = os.getloadavg()[0]
+    print(f"# {settings.name}: threads {settings.threads}, {ROUNDS} rounds, load average {load:.1f}")
+    for label, median in medians.items():
+        print(f"    {label}: {median / medians['likelihood']:.2f}  # {1000 * median:.1f} ms of CPU time")
+
+
+if __name__ == "__main__":
+    main()

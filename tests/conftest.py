@@ -1,0 +1,39 @@
+"""A tiny task and a run that has learnt it, made once for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import complaints, method_overrides, train_here, write_recipe
+
+from seqcritic.cli import main
+
+Refusal = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe of a task that takes two seconds."""
+    return write_recipe(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def finished_run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run of actor-critic; copy it before changing it."""
+    return train_here(recipe, tmp_path_factory.mktemp("runs") / "finished", *method_overrides("actor-critic"))
+
+
+@pytest.fixture
+def refusal(capsys: pytest.CaptureFixture[str]) -> Refusal:
+    """A function that runs a command which must be refused, and returns the one line that says why."""
+
+    def refuse(*arguments: object) -> str:
+        code = main([str(argument) for argument in arguments])
+        lines = complaints(capsys.readouterr().err)
+        assert code == 2
+        assert len(lines) == 1
+        return lines[0]
+
+    return refuse
