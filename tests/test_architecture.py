@@ -23,7 +23,7 @@ ALLOWED = {
     "evaluation": LEAVES | {"data", "models", "decoding", "scores"},
     "training": LEAVES | {"settings_io", "data", "models", "decoding", "scores", "methods", "evaluation"},
     "report": set(),
-    "comparing": LEAVES | {"settings_io", "evaluation", "training", "report"},
+    "comparing": LEAVES | {"settings_io", "data", "evaluation", "training", "report"},
     "commands": LEAVES | {"settings_io", "training", "comparing", "report"},
     "cli": LEAVES | {"commands"},
     "__main__": {"cli"},

@@ -135,10 +135,20 @@ class PhaseSettings(Section):
     )
 
 
+class ActorPhaseSettings(PhaseSettings):
+    """Pre-training of the actor."""
+
+    keep: Literal["best", "last"] = Field(
+        "best",
+        description="which actor goes on: the best on valid or the last; the likelihood may still improve much "
+        "while the greedy score is level, and what follows builds on the likelihood",
+    )
+
+
 class PhasesSettings(Section):
     """Pre-train the actor by likelihood, pre-train the critic with the actor frozen, then train by the method."""
 
-    actor: PhaseSettings = PhaseSettings(updates=200_000)
+    actor: ActorPhaseSettings = ActorPhaseSettings(updates=200_000)
     critic: PhaseSettings = PhaseSettings(updates=30_000)
     train: PhaseSettings = PhaseSettings(updates=200_000, learning_rate=1e-4)
 

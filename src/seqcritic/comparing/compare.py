@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from seqcritic.comparing.gather import comparison_of_runs
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, plan_runs, run_settings
 from seqcritic.config import Settings
+from seqcritic.data.spelling import SpellingData
 from seqcritic.errors import UserError
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
@@ -43,6 +45,8 @@ def compare(
         tree = settings.model_dump(mode="json")
         set_leaf(tree, "start", {})
         settings = settings_from(tree)
+    # Read once here: a wrong path is told before anything starts, and the runs find the embedded text cached.
+    SpellingData(settings.data, lambda line: print(line, file=sys.stderr, flush=True)).fingerprint()
     runs = plan_runs(settings, labels, num_seeds, folder)
     check_text(settings)
     Jobs(runs, lambda run: run_settings(settings, run), jobs).run()

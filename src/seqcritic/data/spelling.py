@@ -109,10 +109,15 @@ class SpellingData:
         paths: tuple[str, ...] = getattr(self.settings, split)
         return paths
 
+    def _report_extraction(self, done: int, total: int) -> None:
+        """Say how far the one-time extraction of the embedded text is, five times."""
+        if done * 5 // total > (done - 1) * 5 // total:
+            self._report(f"extracting the embedded text from this installation, once: {100 * done // total} %")
+
     def _sentences(self, split: str) -> Sequence[str]:
         paths = self._paths(split)
         if paths == (EMBEDDED,):
-            sentences: Sequence[str] = getattr(embedded_text(), split)
+            sentences: Sequence[str] = getattr(embedded_text(progress=self._report_extraction), split)
             return sentences
         if not paths:
             raise UserError(f"data.{split}: no text given; add data.{split}=FILE (plain or .gz, several with commas)")

@@ -60,6 +60,8 @@ class Trainer:
         try:
             while self.progress.phase < len(self.phases):
                 self._run_phase(self.phases[self.progress.phase])
+                if self.phases[self.progress.phase] == "actor" and self.settings.phases.actor.keep == "last":
+                    self.learner.best_actor = self.learner.actor_weights()
                 self.progress.start_phase(self.progress.phase + 1)
                 self._enter_phase()
             self._finish()

@@ -1,0 +1,60 @@
+"""The share of an actor-critic update that goes into prefix rewards.
+
+    python benchmarks/reward_share.py RECIPE [section.key=value …]
+
+The score is timed inside real updates of a learner; both figures come from the same updates.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.spelling import SpellingData
+from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.settings_io import load_recipe, with_method
+from seqcritic.training.learner import Learner
+
+NUM_UPDATES = 50
+
+
+class TimedScore(EditDistanceScore):
+    """The edit-distance score with a stop-watch."""
+
+    seconds = 0.0
+
+    def prefix_scores(
+        self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
+    ) -> Tensor:
+        """Score as usual and add the time it took."""
+        started = time.perf_counter()
+        scores = super().prefix_scores(predictions, prediction_lengths, references, reference_lengths)
+        self.seconds += time.perf_counter() - started
+        return scores
+
+
+def main() -> None:
+    """Print the share in percent."""
+    settings = with_method(load_recipe(sys.argv[1], sys.argv[2:]), "actor-critic")
+    torch.set_num_threads(settings.threads)
+    data = SpellingData(settings.data)
+    size = settings.training.batch
+    learner = Learner(settings, len(data.vocabulary))
+    learner.start_phase("train")
+    score = TimedScore(settings.score.normalise)
+    learner.method.score = score  # type: ignore[attr-defined]
+    started = time.perf_counter()
+    for index in range(NUM_UPDATES):
+        learner.update(data.training_batch(index * size, size, settings.seed), 1e-4)
+    total = time.perf_counter() - started
+    print(
+        f"{settings.name}: prefix rewards take {100 * score.seconds / total:.2f} % of an actor-critic update "
+        f"({1000 * score.seconds / NUM_UPDATES:.2f} of {1000 * total / NUM_UPDATES:.1f} ms)"
+    )
+
+
+if __name__ == "__main__":
+    main()

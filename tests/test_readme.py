@@ -1,0 +1,40 @@
+"""The README's Python example runs as it stands, and its commands name things that exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seqcritic.cli import build_parser
+from seqcritic.settings_io import load_recipe
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def code_blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.timeout(240)
+def test_the_python_example_runs(tmp_path):
+    (example,) = code_blocks("python")
+    assert len(example.strip().splitlines()) <= 10
+    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    score, prediction = done.stdout.strip().splitlines()
+    assert "score:CER" in score
+    assert prediction.startswith("['")
+
+
+def test_the_commands_of_the_readme_parse_and_their_settings_exist():
+    text = "\n".join(code_blocks("sh")).replace("\\\n", " ")
+    commands = re.findall(r"seqcritic ((?:train|compare|validate|evaluate|predict|report|recipes)[^#|\n]*)", text)
+    assert len(commands) >= 10
+    for command in commands:
+        options, rest = build_parser().parse_known_args(command.split())
+        if options.command in ("train", "compare", "validate"):
+            load_recipe(options.recipe, [*options.overrides, *rest])

@@ -1,0 +1,96 @@
+"""A run that is killed and started again ends with the same bits as one that is not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import (
+    METHODS,
+    Fork,
+    method_overrides,
+    outcome,
+    run,
+    start,
+    train_here,
+    updates_done,
+    wait_until,
+    write_recipe,
+)
+
+# One moment in each phase; likelihood and reinforce have no critic to pre-train: they train from update 20 on.
+KILLED_AT = {label: (8, 28, 48) for label in METHODS} | {"likelihood": (8, 24, 32), "reinforce": (8, 24, 32)}
+FILE_EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir")
+STRIDE = 6
+
+
+def test_the_seed_decides_every_number(recipe: Path, finished_run: Path, tmp_path: Path):
+    overrides = method_overrides("actor-critic")
+    again = run("train", recipe, "--out", tmp_path / "again", *overrides)
+    assert again.returncode == 0, again.stderr
+    assert outcome(tmp_path / "again") == outcome(finished_run)
+    other = outcome(train_here(recipe, tmp_path / "other", *overrides, "seed=2"))
+    here = outcome(finished_run)
+    assert all(other[name] != here[name] for name in here)
+
+
+def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: Path):
+    arguments = ("train", recipe, "--out", tmp_path / "killed", *method_overrides("actor-critic"))
+    kill_in_every_phase(lambda: start(*arguments), tmp_path / "killed", "actor-critic")
+    last = run(*arguments)
+    assert last.returncode == 0, last.stderr
+    assert "resuming from" in last.stderr
+    assert outcome(tmp_path / "killed") == outcome(finished_run)
+
+
+@pytest.mark.parametrize("label", METHODS)
+def test_kills_change_nothing_in_any_method(label: str, recipe: Path, tmp_path: Path):
+    overrides = method_overrides(label)
+    kill_in_every_phase(
+        lambda: Fork("train", recipe, "--out", tmp_path / "killed", *overrides), tmp_path / "killed", label
+    )
+    killed = train_here(recipe, tmp_path / "killed", *overrides)
+    assert outcome(killed) == outcome(train_here(recipe, tmp_path / "whole", *overrides))
+
+
+def test_a_kill_between_any_two_file_operations_changes_nothing(tmp_path: Path):
+    phases = {phase: {"updates": 1, "learning_rate": 0.01} for phase in ("actor", "critic", "train")}
+    recipe = write_recipe(tmp_path, phases=phases)
+    whole = outcome(train_here(recipe, tmp_path / "whole"))
+    moments = range(1, 1000, STRIDE)
+    for moment in moments:
+        folder = tmp_path / f"killed-{moment}"
+        fork = Fork("train", recipe, "--out", folder, before=lambda: die_at_file_operation(moment, folder))  # noqa: B023
+        if fork.wait() == 0:
+            break
+        assert fork.code == -signal.SIGKILL
+        assert outcome(train_here(recipe, folder)) == whole, f"killed at file operation {moment}"
+    assert 10 < moments.index(moment) < len(moments) - 1, "too few moments were tried"
+
+
+def kill_in_every_phase(begin: Callable[[], object], folder: Path, label: str) -> None:
+    """Begin a run three times and kill it each time in another phase."""
+    for update in KILLED_AT[label]:
+        process = begin()
+        wait_until(lambda update=update: updates_done(folder) >= update, process)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        assert not (folder / "model").exists()
+
+
+def die_at_file_operation(moment: int, folder: Path) -> None:
+    """Let this process kill itself before the n-th operation on a file of the folder."""
+    left = moment
+
+    def count(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal left
+        if event in FILE_EVENTS and str(folder) in str(arguments[0]):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
