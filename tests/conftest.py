@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import complaints, method_overrides, train_here, write_recipe
 
 from seqcritic.cli import main
-
-Refusal = Callable[..., str]
+from support import Refusal, complaints, method_overrides, train_here, write_recipe
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +20,14 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished_run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run of actor-critic; copy it before changing it."""
     return train_here(recipe, tmp_path_factory.mktemp("runs") / "finished", *method_overrides("actor-critic"))
+
+
+@pytest.fixture(scope="session")
+def lively_run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without updates whose large random weights answer every line differently."""
+    out = tmp_path_factory.mktemp("runs") / "lively"
+    none = [f"phases.{phase}.updates=0" for phase in ("actor", "critic", "train")]
+    return train_here(recipe, out, *none, "actor.initial_range=1", "actor.hidden=16", *method_overrides("likelihood"))
 
 
 @pytest.fixture

@@ -17,9 +17,32 @@ import yaml
 
 from seqcritic.cli import main
 
-WORDS = "the cat sat on a mat and then it went to see some old friends by the river in spring".split()
+WORDS = [
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    "and",
+    "then",
+    "it",
+    "went",
+    "to",
+    "see",
+    "some",
+    "old",
+    "friends",
+    "by",
+    "the",
+    "river",
+    "in",
+    "spring",
+]
 METHODS = ("likelihood", "reinforce", "reinforce-critic", "actor-critic", "actor-critic+likelihood")
 PATIENCE_SECONDS = 60.0
+Refusal = Callable[..., str]
+SHORT = [f"phases.{phase}.updates=4" for phase in ("actor", "critic", "train")]
 
 
 def write_text(path: Path, num_lines: int = 300, seed: int = 0) -> Path:
@@ -33,12 +56,11 @@ def write_text(path: Path, num_lines: int = 300, seed: int = 0) -> Path:
 def write_recipe(folder: Path, **changes: Any) -> Path:
     """Write text and a recipe that trains on it in about two seconds; `changes` replace whole sections."""
     text = str(write_text(folder / "text.txt"))
-    sizes = {"embedding": 8, "hidden": 8, "attention": 8}
     tree = {
         "name": "tiny",
         "data": {"train": text, "valid": text, "test": text, "length": 6, "valid_size": 20, "test_size": 30},
-        "actor": sizes,
-        "critic": sizes,
+        "actor": {"embedding": 8, "hidden": 8, "attention": 8},
+        "critic": {"embedding": 8, "hidden": 8, "attention": 8},
         "method": {"gamma_theta": 0.1, "gamma_phi": 0.1},
         "phases": {phase: {"updates": 20, "learning_rate": 0.01} for phase in ("actor", "critic", "train")},
         "training": {"batch": 8, "evaluate_every": 5, "log_every": 2, "checkpoint_seconds": 0},
@@ -66,15 +88,8 @@ def quiet_environment() -> dict[str, str]:
 
 def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own to its end."""
-    return subprocess.run(
-        command_line(*arguments),
-        env=quiet_environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-        **options,
-    )
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": quiet_environment()} | options
+    return subprocess.run(command_line(*arguments), text=True, timeout=PATIENCE_SECONDS, check=False, **options)
 
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:

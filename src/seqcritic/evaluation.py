@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
-import numpy.typing as npt
 
-from seqcritic.config import Settings
+from seqcritic.config import ScoreSettings, Settings
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.spelling import EvaluationSet, SpellingData
 from seqcritic.decoding.sampling import greedy
 from seqcritic.models.actor import Actor
 from seqcritic.scores.edit_distance import CharacterErrorRate
+from seqcritic.scores.score import Array, CorpusScore
 
 NUM_RESAMPLES = 10_000
-Column = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Predictions of an evaluation set and each sentence's share of the score: Σ errors / Σ lengths."""
+    """Predictions of an evaluation set, each sentence's summands of the score, and the corpus score."""
 
     predictions: list[str]
-    errors: Column
-    lengths: Column
+    statistics: Array  # [sentences, K]
+    score: float
 
-    @property
-    def score(self) -> float:
-        """The corpus score."""
-        return float(self.errors.sum() / self.lengths.sum())
+
+def corpus_metric(settings: ScoreSettings) -> CorpusScore:
+    """Return the score that tables report."""
+    return CharacterErrorRate(settings.capped)
 
 
 def judge(
     actor: Actor,
     data: SpellingData,
     evaluation_set: EvaluationSet,
-    capped: bool,
+    metric: CorpusScore,
     between_batches: Callable[[], None] = lambda: None,
 ) -> Judgement:
     """Predict greedily and score; `between_batches` may raise to break off."""
@@ -46,37 +45,48 @@ def judge(
     for batch in evaluation_set.batches:
         predictions += data.texts(greedy(actor, batch.sources, batch.source_mask))
         between_batches()
-    errors, lengths = CharacterErrorRate(capped).statistics(predictions, evaluation_set.references)
-    return Judgement(predictions, np.array(errors), np.array(lengths))
+    statistics = metric.statistics(predictions, evaluation_set.references)
+    return Judgement(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
 
 
-def resampled_scores(errors: Column, lengths: Column, seed: int = 0) -> Column:
-    """Return the corpus scores of bootstrap samples of the sentences; the same draws for the same seed and size."""
-    generator = np.random.default_rng(derive_seed(seed, "bootstrap", len(errors)))
-    scores = np.empty(NUM_RESAMPLES)
+def resampled_scores(runs: Sequence[Array], metric: CorpusScore, seed: int = 0) -> Array:
+    """Return the corpus scores of bootstrap samples of the sentences, averaged over runs on the same sentences.
+
+    `runs` are statistics [sentences, K]; the draws depend only on the seed and the number of sentences, so two calls
+    on the same test set resample the same sentences.
+    """
+    size, width = runs[0].shape
+    together = np.concatenate(runs, axis=1)  # [sentences, runs · K]
+    generator = np.random.default_rng(derive_seed(seed, "bootstrap", size))
+    totals = np.empty((NUM_RESAMPLES, together.shape[1]))
     for index in range(NUM_RESAMPLES):
-        rows = generator.integers(0, len(errors), len(errors))
-        scores[index] = errors[rows].sum() / lengths[rows].sum()
-    return scores
+        times_drawn = np.bincount(generator.integers(0, size, size), minlength=size)
+        totals[index] = times_drawn @ together
+    mean: Array = metric.of_totals(totals.reshape(NUM_RESAMPLES, len(runs), width)).mean(axis=1)
+    return mean
 
 
-def interval(errors: Column, lengths: Column) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the corpus score over sentences."""
-    low, high = np.percentile(resampled_scores(errors, lengths), [2.5, 97.5])
+def interval(runs: Sequence[Array], metric: CorpusScore) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval, over sentences, of the mean corpus score of the runs."""
+    low, high = np.percentile(resampled_scores(runs, metric), [2.5, 97.5])
     return float(low), float(high)
 
 
-def paired_p_value(errors: Column, baseline_errors: Column, lengths: Column) -> float:
-    """Return the two-sided paired bootstrap p-value of the difference of two scores on the same sentences.
+def paired_p_value(runs: Sequence[Array], baseline: Sequence[Array], metric: CorpusScore) -> float:
+    """Return the two-sided paired bootstrap p-value of the difference of two methods on the same sentences.
 
     The share of resamples in which the difference changes its sign, doubled, counted so that it is never 0.
     """
-    differences = resampled_scores(errors - baseline_errors, lengths)
-    observed = (errors - baseline_errors).sum()
+    differences = resampled_scores(runs, metric) - resampled_scores(baseline, metric)
+    observed = _mean_score(runs, metric) - _mean_score(baseline, metric)
     if observed == 0:
         return 1.0
     against = int((differences >= 0).sum() if observed < 0 else (differences <= 0).sum())
     return min(1.0, 2 * (against + 1) / (NUM_RESAMPLES + 1))
+
+
+def _mean_score(runs: Sequence[Array], metric: CorpusScore) -> float:
+    return float(np.mean([metric.of_totals(run.sum(axis=0)) for run in runs]))
 
 
 def signature(settings: Settings, split: str, num_sentences: int) -> str:

@@ -91,10 +91,12 @@ def set_leaf(tree: dict[str, Any], key: str, value: Any) -> None:
     """Set one dotted key of a nested dictionary."""
     *sections, leaf = key.split(".")
     for section in sections:
-        branch = tree.setdefault(section, {})
+        branch = tree.get(section, {})
         if not isinstance(branch, dict):
             raise UserError(f"{key}: '{section}' is a value, not a section{_nearest(key, list(_known_keys()))}")
-        tree = branch
+        own = dict(branch)  # by an anchor, two sections of a YAML file may be one mapping
+        tree[section] = own
+        tree = own
     tree[leaf] = value
 
 

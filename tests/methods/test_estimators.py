@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor, nn
+
 from enumeration import (
     NUM_STEPS,
     NUM_TOKENS,
@@ -16,8 +18,6 @@ from enumeration import (
     make_batch,
     make_world,
 )
-from torch import Tensor, nn
-
 from seqcritic.config import MethodSettings
 from seqcritic.methods import losses, rollout
 from seqcritic.methods.actor_critic import ActorCritic

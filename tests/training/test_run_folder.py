@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Refusal
-from support import method_overrides, snapshot, start, train_here, wait_until
 
 from seqcritic.cli import main
 from seqcritic.errors import UserError
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.run_folder import RunFolder, read_settings
+from support import SHORT, Refusal, method_overrides, snapshot, start, train_here, wait_until
 
 OVERRIDES = method_overrides("actor-critic")
 
@@ -88,9 +86,7 @@ def test_files_of_other_origin_are_not_overwritten(name: str, recipe: Path, tmp_
         ("just words\n", "not a YAML mapping"),
     ],
 )
-def test_a_foreign_configuration_is_named(
-    content: str, complaint: str, recipe: Path, tmp_path: Path, refusal: Refusal
-):
+def test_a_foreign_configuration_is_named(content: str, complaint: str, recipe: Path, tmp_path: Path, refusal: Refusal):
     config = tmp_path / "config.yaml"
     config.write_text(content, encoding="utf-8")
     line = refusal("train", recipe, "--out", tmp_path)
@@ -102,18 +98,10 @@ def test_a_foreign_configuration_is_named(
 def test_a_command_that_failed_on_its_text_can_be_mended(recipe: Path, tmp_path: Path, refusal: Refusal):
     assert "no such file" in refusal("train", recipe, "--out", tmp_path / "run", "data.train=missing.txt")
     assert "no such run" in refusal("train", recipe, "--out", tmp_path / "run", "start.actor=missing")
-    train_here(recipe, tmp_path / "run", *(f"phases.{phase}.updates=1" for phase in ("actor", "critic", "train")))
+    train_here(recipe, tmp_path / "run", *SHORT)
     assert read_settings(tmp_path / "run").data.train == load_recipe(recipe).data.train
 
 
 def test_runs_without_updates_export_their_networks(recipe: Path, tmp_path: Path):
     train_here(recipe, tmp_path / "run", *(f"phases.{phase}.updates=0" for phase in ("actor", "critic", "train")))
     assert (tmp_path / "run/model/critic.safetensors").is_file()
-
-
-def test_a_terminal_gets_its_cursor_back(recipe: Path, tmp_path: Path):
-    """`script` gives the command a terminal; the live display hides the cursor while it runs."""
-    command = subprocess.list2cmdline(
-        ["python", "-m", "seqcritic", "train", str(recipe), "--out", str(tmp_path), "data.train=missing.txt"]
-    )
-    assert command

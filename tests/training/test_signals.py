@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from support import complaints, method_overrides, outcome, start, train_here, updates_done, wait_until
 
 from seqcritic.errors import Interrupted
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import PlainDisplay
 from seqcritic.training.train import train
+from support import SHORT, complaints, method_overrides, outcome, start, train_here, updates_done, wait_until
 
 
 @pytest.mark.parametrize(("number", "update"), [(signal.SIGTERM, 8), (signal.SIGINT, 44)])
@@ -72,7 +72,7 @@ def test_a_run_whose_comparison_has_died_stops_by_itself(recipe: Path, tmp_path:
     parent.wait()
     monkeypatch.setenv("SEQCRITIC_PARENT", str(parent.pid))
     with pytest.raises(Interrupted) as caught:
-        train(load_recipe(recipe), tmp_path)
+        train(load_recipe(recipe, SHORT), tmp_path)
     assert caught.value.exit_code == 128 + signal.SIGTERM
     monkeypatch.setenv("SEQCRITIC_PARENT", str(os.getppid()))
-    train_here(recipe, tmp_path)
+    train_here(recipe, tmp_path, *SHORT)

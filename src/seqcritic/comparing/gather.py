@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from seqcritic.errors import UserError
-from seqcritic.evaluation import Column, interval, paired_p_value
+from seqcritic.evaluation import corpus_metric, interval, paired_p_value
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
 from seqcritic.settings_io import to_yaml
 from seqcritic.training.checkpoint import read_description
@@ -18,6 +18,8 @@ from seqcritic.training.model import find_weights
 from seqcritic.training.run_evaluation import RunEvaluation, evaluate
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tracking import read_metrics
+
+Group = list[tuple[Path, RunEvaluation]]
 
 BASELINE = "likelihood"
 NUM_EXAMPLES = 20
@@ -29,7 +31,7 @@ def comparison_of_runs(
     """Evaluate runs on their test sets and put them side by side; runs of one method count as its seeds."""
     if len(folders) == 1 and (folders[0] / "comparison.json").is_file():
         return _read(folders[0] / "comparison.json")
-    groups: dict[str, list[tuple[Path, RunEvaluation]]] = {}
+    groups: dict[str, Group] = {}
     for folder in folders:
         label = read_settings(folder).method.label
         groups.setdefault(label, []).append((folder, evaluate(folder)))
@@ -44,7 +46,7 @@ def comparison_of_runs(
     return Comparison(
         title=title or first.name,
         score_name=groups[baseline][0][1].score_name,
-        lower_is_better=True,
+        lower_is_better=corpus_metric(first.score).lower_is_better,
         signature=signatures.pop(),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
@@ -56,33 +58,24 @@ def comparison_of_runs(
     )
 
 
-def _row(
-    label: str,
-    group: list[tuple[Path, RunEvaluation]],
-    baseline: list[tuple[Path, RunEvaluation]],
-    is_baseline: bool,
-) -> MethodRow:
-    """Average a method's seeds: errors sentence by sentence, so that one bootstrap covers all of them."""
-    errors, lengths = _mean_errors(group), np.array(group[0][1].lengths)
-    low, high = interval(errors, lengths)
+def _row(label: str, group: Group, baseline: Group, is_baseline: bool) -> MethodRow:
+    """Average a method's seeds; one bootstrap over the sentences covers all of them."""
     settings = read_settings(group[0][0])
+    metric = corpus_metric(settings.score)
+    runs = [evaluation.statistics for _, evaluation in group]
+    low, high = interval(runs, metric)
     progress = [read_description(find_weights(folder))["progress"] for folder, _ in group]
     return MethodRow(
         label=label,
-        score=float(errors.sum() / lengths.sum()),
+        score=float(np.mean([evaluation.score for _, evaluation in group])),
         low=low,
         high=high,
-        p_value=None if is_baseline else paired_p_value(errors, _mean_errors(baseline), lengths),
+        p_value=None if is_baseline else paired_p_value(runs, [other.statistics for _, other in baseline], metric),
         seed_scores=tuple(evaluation.score for _, evaluation in group),
         updates=round(float(np.mean([entry["total_updates"] for entry in progress]))),
         cost_per_update=settings.compare.cost(label),
         seconds=float(np.mean([entry["seconds"] for entry in progress])),
     )
-
-
-def _mean_errors(group: list[tuple[Path, RunEvaluation]]) -> Column:
-    mean: Column = np.mean([evaluation.errors for _, evaluation in group], axis=0)
-    return mean
 
 
 def _curve(label: str, folder: Path) -> Curve:

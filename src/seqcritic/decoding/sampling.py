@@ -50,15 +50,20 @@ def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generato
     return Sample(*(torch.stack(column, dim=1) for column in (tokens, masks, probabilities, states)))
 
 
+def default_caps(source_mask: Tensor) -> Tensor:
+    """Return how many tokens [B], the end token counted, a search may emit: twice the source's length plus ten."""
+    return 2 * source_mask.sum(dim=1) + 10
+
+
 @torch.no_grad()
 def greedy(actor: Actor, sources: Tensor, source_mask: Tensor) -> Tensor:
     """Return the most probable token at each step, [B, T], end tokens as padding.
 
-    A row that never ends is cut at twice its source's length plus ten; rows leave the batch as they finish.
+    A row that never ends is cut at its default cap; rows leave the batch as they finish.
     """
     memory = actor.encode(sources, source_mask)
     state = actor.start(memory)
-    caps = 2 * source_mask.sum(dim=1) + 10
+    caps = default_caps(source_mask)
     output = torch.full((len(caps), int(caps.max())), END, dtype=torch.int64, device=sources.device)
     rows = torch.arange(len(caps), device=sources.device)
     for step in range(output.shape[1]):

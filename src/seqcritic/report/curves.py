@@ -72,9 +72,7 @@ def draw_curves(
     which then grows in height.
     """
     series = group_series(curves, order)
-    colours = {
-        label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))
-    }
+    colours = {label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))}
     if not series:
         nothing = _write("No learning curve was recorded.", width / 2, 40, "middle", "axis-title")
         return _svg(width, 80, f"validation {score_name}: no learning curve", [nothing])
@@ -152,9 +150,7 @@ def _draw_series(one: Series, colour_index: int, frame: _Frame, label: _Label, s
     for curve in one.seeds:
         name = f"{one.label}, seed {curve.seed}"
         parts += [_mark(point, frame, colour, name, score_name, one, "seed") for point in curve.points]
-    parts += [
-        _mark(point, frame, colour, f"{one.label}, mean", score_name, one, "mean") for point in one.mean
-    ]
+    parts += [_mark(point, frame, colour, f"{one.label}, mean", score_name, one, "mean") for point in one.mean]
     x, y = label.x, label.y
     if label.is_beside:
         end = one.main[-1]
@@ -193,9 +189,7 @@ def _clip(lines: Sequence[Markup], frame: _Frame) -> Markup:
     return element("svg", {**box, "viewBox": f"{x:g} {y:g} {width:g} {height:g}"}, join(lines))
 
 
-def _mark(
-    point: Point, frame: _Frame, colour: str, name: str, score_name: str, one: Series, role: str
-) -> Markup:
+def _mark(point: Point, frame: _Frame, colour: str, name: str, score_name: str, one: Series, role: str) -> Markup:
     """Mark one validation; many of them are drawn transparent, there for the pointer only."""
     place = f"at {point.updates:,} updates, compute {point.compute:,.0f}"
     title = element("title", {}, text(f"{name}: {score_name} {point.score:.2f} {place}"))

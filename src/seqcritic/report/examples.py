@@ -35,9 +35,7 @@ def render_examples(comparison: Comparison) -> Markup:
     if is_correction:
         entries.append(element("li", {}, text("␣ a space that differs")))
     tick = element("span", {"class": "exact"}, text("✓"))
-    entries.append(
-        element("li", {}, text("at the right: edits from the reference, "), tick, text(" if none"))
-    )
+    entries.append(element("li", {}, text("at the right: edits from the reference, "), tick, text(" if none")))
     return element(
         "section",
         {"id": "examples"},

@@ -15,9 +15,7 @@ def write_headline(comparison: Comparison) -> str:
         return "No method reached a finite test score."
     baseline = comparison.baseline_row
     if baseline is None:
-        return (
-            f"{best_rows[0].label} reaches a test score of {_score_with_interval(comparison, best_rows[0])}."
-        )
+        return f"{best_rows[0].label} reaches a test score of {_score_with_interval(comparison, best_rows[0])}."
     if len(best_rows) > 1:
         labels = " and ".join(row.label for row in best_rows)
         score = format_score(best_rows[0].score)

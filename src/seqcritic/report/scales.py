@@ -61,9 +61,7 @@ def mean_points(curves: Sequence[Curve]) -> tuple[Point, ...]:
     """Average curves over the stretch of compute they share, interpolating where their points differ."""
     low = max(curve.points[0].compute for curve in curves)
     high = min(curve.points[-1].compute for curve in curves)
-    grid = sorted(
-        {point.compute for curve in curves for point in curve.points if low <= point.compute <= high}
-    )
+    grid = sorted({point.compute for curve in curves for point in curve.points if low <= point.compute <= high})
     averages = []
     for compute in grid:
         points = [interpolate(curve.points, compute) for curve in curves]

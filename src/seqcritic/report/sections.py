@@ -19,9 +19,7 @@ def render_table(comparison: Comparison) -> Markup:
     """Render the comparison with a small drawing of each interval, on one scale for all rows."""
     # Scores by seed would make a wide column; they stand beneath the label instead.
     columns = [column for column in list_columns(comparison) if column.name != "seeds"]
-    headings = [
-        element("th", {"scope": "col", "class": column.name}, text(column.heading)) for column in columns
-    ]
+    headings = [element("th", {"scope": "col", "class": column.name}, text(column.heading)) for column in columns]
     scale = _interval_scale(comparison)
     best_labels = {row.label for row in comparison.best_rows}
     lines = []

@@ -48,9 +48,7 @@ def terminal_plot(curves: Sequence[Curve], score_name: str, width: int = 72, hei
     return "\n".join(lines)
 
 
-def _draw(
-    series: Sequence[Series], computes: Range, scores: Range, width: int, height: int
-) -> list[list[str]]:
+def _draw(series: Sequence[Series], computes: Range, scores: Range, width: int, height: int) -> list[list[str]]:
     claims: list[list[list[str]]] = [[[] for _ in range(width)] for _ in range(height)]
     for index, one in enumerate(series):
         points = one.main

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from rapidfuzz.distance import Levenshtein
 from torch import Tensor
+
+from seqcritic.scores.score import Array
 
 
 def prefix_distances(predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
@@ -68,13 +71,16 @@ class CharacterErrorRate:
     def __init__(self, capped: bool = False) -> None:
         self.capped = capped
 
-    def statistics(self, predictions: Sequence[str], references: Sequence[str]) -> tuple[list[float], list[float]]:
-        """Return each sentence's distance times 100 and its reference's length."""
-        distances = [
-            float(Levenshtein.distance(prediction, reference))
-            for prediction, reference in zip(predictions, references, strict=True)
-        ]
-        lengths = [float(len(reference)) for reference in references]
+    def statistics(self, predictions: Sequence[str], references: Sequence[str]) -> Array:
+        """Return each sentence's distance and its reference's length."""
+        pairs = zip(predictions, references, strict=True)
+        distances = np.array([Levenshtein.distance(prediction, reference) for prediction, reference in pairs])
+        lengths = np.array([len(reference) for reference in references])
         if self.capped:
-            distances = [min(distance, length) for distance, length in zip(distances, lengths, strict=True)]
-        return [100 * distance for distance in distances], lengths
+            distances = np.minimum(distances, lengths)
+        return np.stack([distances, lengths], axis=1).astype(np.float64)
+
+    def of_totals(self, totals: Array) -> Array:
+        """Return 100 Σ distances / Σ lengths."""
+        scores: Array = 100 * totals[..., 0] / totals[..., 1]
+        return scores

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+Array = npt.NDArray[np.float64]
 
 
 class Score(Protocol):
@@ -26,13 +30,17 @@ class Score(Protocol):
 
 
 class CorpusScore(Protocol):
-    """A corpus score that is a ratio of sums, so that a bootstrap needs only its two columns."""
+    """A corpus score that is a function of sums over the sentences, so that a bootstrap needs only the summands."""
 
     name: str
     lower_is_better: bool
 
-    def statistics(self, predictions: Sequence[str], references: Sequence[str]) -> tuple[list[float], list[float]]:
-        """Return for each sentence its share of the numerator and of the denominator."""
+    def statistics(self, predictions: Sequence[str], references: Sequence[str]) -> Array:
+        """Return each sentence's summands, [sentences, K]."""
+        ...
+
+    def of_totals(self, totals: Array) -> Array:
+        """Return the corpus scores [...] of sums [..., K]."""
         ...
 
 

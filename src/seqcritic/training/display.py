@@ -96,7 +96,9 @@ class LiveDisplay:
 
     def start_phase(self, phase: str, done: int, total: int) -> None:
         """Start the bar anew."""
-        self.progress.reset(self.task, description=phase, total=total, completed=done, visible=True, terms="")
+        self.progress.reset(
+            self.task, description=phase, total=total, completed=done, visible=True, rate=0.0, best="", terms=""
+        )
 
     def advance(self, done: int, rate: float, means: dict[str, float], best: str) -> None:
         """Move the bar."""

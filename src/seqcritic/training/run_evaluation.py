@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,8 @@ import torch
 
 from seqcritic.config import Settings
 from seqcritic.data.spelling import SpellingData
-from seqcritic.evaluation import interval, judge, signature
-from seqcritic.scores.edit_distance import CharacterErrorRate
+from seqcritic.evaluation import corpus_metric, interval, judge, signature
+from seqcritic.scores.score import Array
 from seqcritic.settings_io import set_leaves, settings_from
 from seqcritic.training.model import load_model
 
@@ -30,15 +30,12 @@ class RunEvaluation:
     sources: list[str]
     references: list[str]
     predictions: list[str]
-    errors: list[float]
-    lengths: list[float]
+    statistics: Array  # [sentences, K], each sentence's summands of the score
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, without the sentences."""
-        sentences = ("sources", "references", "predictions", "errors", "lengths")
-        return {name: value for name, value in asdict(self).items() if name not in sentences} | {
-            "sentences": len(self.sources)
-        }
+        names = ("method", "split", "score_name", "score", "interval", "signature")
+        return {name: getattr(self, name) for name in names} | {"sentences": len(self.sources)}
 
 
 def check_text(settings: Settings, split: str = "test") -> None:
@@ -55,17 +52,17 @@ def evaluate(place: str | Path, split: str = "test", overrides: Sequence[str] = 
     torch.set_num_threads(settings.threads)
     data = SpellingData(settings.data)
     evaluation_set = data.evaluation_set(split)
-    judgement = judge(model.actor, data, evaluation_set, settings.score.capped)
+    metric = corpus_metric(settings.score)
+    judgement = judge(model.actor, data, evaluation_set, metric)
     return RunEvaluation(
         method=settings.method.label,
         split=split,
-        score_name=CharacterErrorRate.name,
+        score_name=metric.name,
         score=judgement.score,
-        interval=interval(judgement.errors, judgement.lengths),
+        interval=interval([judgement.statistics], metric),
         signature=signature(settings, split, len(evaluation_set.references)),
         sources=evaluation_set.sources,
         references=evaluation_set.references,
         predictions=judgement.predictions,
-        errors=judgement.errors.tolist(),
-        lengths=judgement.lengths.tolist(),
+        statistics=judgement.statistics,
     )

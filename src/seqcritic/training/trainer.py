@@ -15,7 +15,7 @@ from typing import Any
 from seqcritic.config import PhaseSettings, Settings
 from seqcritic.data.spelling import EvaluationSet, SpellingData
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
-from seqcritic.evaluation import judge
+from seqcritic.evaluation import corpus_metric, judge
 from seqcritic.training.checkpoint import (
     CheckpointFolder,
     load_weights,
@@ -43,6 +43,7 @@ class Trainer:
         self.stop_signal = stop_signal
         self.data = SpellingData(settings.data, display.line)
         self.fingerprint = self.data.fingerprint()
+        self.metric = corpus_metric(settings.score)
         self.phases = planned_phases(settings)
         self.learner = Learner(settings, len(self.data.vocabulary))
         self.progress = Progress()
@@ -133,7 +134,7 @@ class Trainer:
         if self._valid is None:
             self._valid = self.data.evaluation_set("valid")
         actor = self.learner.networks.actor
-        return judge(actor, self.data, self._valid, self.settings.score.capped, self._heed_signal).score
+        return judge(actor, self.data, self._valid, self.metric, self._heed_signal).score
 
     def _should_end(self, phase: str, rules: PhaseSettings) -> bool:
         """Apply the phase's stopping rule, at evaluations only."""

@@ -1,0 +1,118 @@
+"""Pairs of sentences from files, one at a time: two files line by line, TSV or JSONL, all plain or gzipped."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from seqcritic.data.text import read_lines
+from seqcritic.data.translation_settings import PairFiles
+from seqcritic.errors import UserError
+
+REPORT_SECONDS = 5.0
+PAIRS_BETWEEN_LOOKS = 5_000
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation as they stand in the files, and where the translation stands."""
+
+    source: str
+    target: str
+    path: str
+    line: int
+
+
+def named_files(files: PairFiles, key: str) -> list[tuple[str, str]]:
+    """Return all files of a split with the setting that names each, after checking what needs no reading.
+
+    A fault in the last file is better told before the first has been read for minutes.
+    """
+    named = [(path, f"{key}.{field}") for field in ("source", "target", "pairs") for path in getattr(files, field)]
+    if not named:
+        raise UserError(
+            f"{key}: no text given; add {key}.source=FILE and {key}.target=FILE (plain or .gz, several with commas), "
+            f"or {key}.pairs=FILE (.tsv or .jsonl)"
+        )
+    for path, setting in named:
+        if not Path(path).is_file():
+            fault = f"{path} is a folder; name the files in it" if Path(path).is_dir() else f"no such file: {path}"
+            raise UserError(f"{setting}: {fault}; check the path")
+    for path in files.pairs:
+        _format_of(path, f"{key}.pairs")
+    return named
+
+
+def read_pairs(files: PairFiles, key: str) -> Iterator[Pair]:
+    """Yield the pairs of a split in the order of its files; `key` is the setting, such as data.train."""
+    named_files(files, key)
+    for source, target in zip(files.source, files.target, strict=True):
+        yield from _read_two_files(source, target, key)
+    for path in files.pairs:
+        setting = f"{key}.pairs"
+        yield from (_read_tsv if _format_of(path, setting) == ".tsv" else _read_jsonl)(path, setting)
+
+
+def with_progress(pairs: Iterable[Pair], report: Callable[[str], None], activity: str) -> Iterator[Pair]:
+    """Pass the pairs on and say every few seconds how many there have been; `report` may raise to break off."""
+    last = time.monotonic()
+    for number, pair in enumerate(pairs, start=1):
+        if number % PAIRS_BETWEEN_LOOKS == 0 and time.monotonic() - last >= REPORT_SECONDS:
+            last = time.monotonic()
+            report(f"{activity}: {number:,} pairs so far")
+        yield pair
+
+
+def _format_of(path: str, setting: str) -> str:
+    name = path.removesuffix(".gz")
+    for suffix in (".tsv", ".jsonl"):
+        if name.endswith(suffix):
+            return suffix
+    raise UserError(f"{setting}: {path}: the name must end in .tsv, .jsonl, .tsv.gz or .jsonl.gz")
+
+
+def _read_two_files(source: str, target: str, key: str) -> Iterator[Pair]:
+    lines = zip_longest(read_lines(source, f"{key}.source"), read_lines(target, f"{key}.target"))
+    for number, (ours, theirs) in enumerate(lines, start=1):
+        if ours is None or theirs is None:
+            short, long = (source, target) if ours is None else (target, source)
+            raise UserError(
+                f"{key}: {short}:{number - 1} is its last line, but {long} goes on at line {number}; "
+                "the two must have one translation a line"
+            )
+        yield Pair(ours, theirs, target, number)
+
+
+def _read_tsv(path: str, setting: str) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path, setting), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise UserError(
+                f"{setting}: {path}:{number}: {len(columns)} columns between tabs, not the two of source and target"
+            )
+        yield Pair(*columns, path, number)
+
+
+def _read_jsonl(path: str, setting: str) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path, setting), start=1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{setting}: {path}:{number}: not valid JSON: {error}") from None
+        sides = [record.get(name) for name in ("source", "target")] if isinstance(record, dict) else []
+        texts = [side for side in sides if isinstance(side, str) and _is_text(side)]
+        if len(texts) != 2:
+            raise UserError(f'{setting}: {path}:{number}: not an object with the texts "source" and "target"')
+        yield Pair(*texts, path, number)
+
+
+def _is_text(side: str) -> bool:
+    """Return whether a string can be written as UTF-8: JSON can escape half a surrogate pair."""
+    try:
+        side.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,239 @@
+"""Raw lines to token numbers and back: vocabularies of words and of subwords, learnt from text.
+
+Number 0 is the end token, which also pads; 1 is the unknown token; the learnt tokens follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any, Protocol
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from seqcritic.data.translation_settings import TokenSettings
+from seqcritic.data.vocabulary import END, END_TEXT
+from seqcritic.data.words import RULES_VERSION, join_words, split_words
+from seqcritic.errors import UserError
+
+UNKNOWN = 1
+UNKNOWN_TEXT = "<unk>"
+NUM_SPECIAL = 2
+WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"
+# Counting holds at most so many different words, so that its memory is bounded for any text.
+MOST_COUNTED = 4_000_000
+
+
+class TextVocabulary(Protocol):
+    """What the data and the model ask of a vocabulary."""
+
+    unknown: int
+
+    def __len__(self) -> int:
+        """Count the tokens, the end and the unknown token included."""
+
+    def encode(self, line: str) -> list[int]:
+        """Return the numbers of a raw line, without an end token."""
+
+    def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of many raw lines."""
+
+    def decode(self, numbers: Iterable[int]) -> str:
+        """Return readable text up to the first end token."""
+
+    def tokens(self, numbers: Iterable[int]) -> list[str]:
+        """Return the tokens up to the first end token, one string each."""
+
+    def words(self, line: str) -> list[str]:
+        """Return a raw line as the words that a score of tokenised text counts, unknown ones included."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `vocabulary_from_dict` makes the same vocabulary of; JSON can hold it."""
+
+
+class WordVocabulary:
+    """Whole words; what is not in the list is unknown."""
+
+    unknown = UNKNOWN
+
+    def __init__(self, kind: str, lowercase: bool, words: Sequence[str]) -> None:
+        self.kind = kind
+        self.lowercase = lowercase
+        self._texts = [END_TEXT, UNKNOWN_TEXT, *words]
+        self._numbers = {word: number for number, word in enumerate(words, start=NUM_SPECIAL)}
+        if len(self._numbers) != len(words):
+            raise ValueError("a vocabulary lists every word once")
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def encode(self, line: str) -> list[int]:
+        """Return the numbers of a raw line, without an end token."""
+        number_of = self._numbers.get
+        return [number_of(word, UNKNOWN) for word in self.words(line)]
+
+    def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of many raw lines."""
+        return [self.encode(line) for line in lines]
+
+    def decode(self, numbers: Iterable[int]) -> str:
+        """Return readable text up to the first end token."""
+        words = self.tokens(numbers)
+        return join_words(words) if self.kind == "words" else " ".join(words)
+
+    def tokens(self, numbers: Iterable[int]) -> list[str]:
+        """Return the words up to the first end token, `<unk>` for unknown ones."""
+        return [self._texts[number] for number in takewhile(_goes_on, numbers)]
+
+    def words(self, line: str) -> list[str]:
+        """Return the words of a raw line, unknown ones included."""
+        return _split(line, self.kind, self.lowercase)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return kind, rules and words."""
+        words = self._texts[NUM_SPECIAL:]
+        return {"kind": self.kind, "rules": RULES_VERSION, "lowercase": self.lowercase, "words": words}
+
+
+class SubwordVocabulary:
+    """Byte-pair encoding of bytes (Sennrich et al. 2016; Radford et al. 2019): any text has numbers, none is unknown.
+
+    Decoding gives back every line exactly, but for lower-casing and white space at its ends.
+    """
+
+    kind = "subwords"
+    unknown = UNKNOWN
+
+    def __init__(self, tokenizer: Tokenizer, lowercase: bool) -> None:
+        self.lowercase = lowercase
+        self._tokenizer = tokenizer
+        # No special tokens inside the tokenizer: it would find their names in the text.
+        by_number = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+        self._pieces = [END_TEXT, _space_as_piece() + UNKNOWN_TEXT, *(piece for piece, _ in by_number)]
+        self._decoder = decoders.ByteLevel()
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def encode(self, line: str) -> list[int]:
+        """Return the numbers of a raw line, without an end token."""
+        return self.encode_all([line])[0]
+
+    def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of many raw lines."""
+        clean = [_clean(line, self.lowercase) for line in lines]
+        encodings = self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)
+        return [[number + NUM_SPECIAL for number in encoding.ids] for encoding in encodings]
+
+    def decode(self, numbers: Iterable[int]) -> str:
+        """Return readable text up to the first end token."""
+        text: str = self._decoder.decode(self._pieces_of(numbers))
+        return text.removeprefix(" ")
+
+    def tokens(self, numbers: Iterable[int]) -> list[str]:
+        """Return the pieces up to the first end token; `▁` stands for the space before a word."""
+        return [self._show(piece) for piece in self._pieces_of(numbers)]
+
+    def words(self, line: str) -> list[str]:
+        """Return the words of a raw line: a score of subwords could not be compared with anything."""
+        return split_words(_clean(line, self.lowercase))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the kind and the tokenizer's own description."""
+        return {"kind": self.kind, "lowercase": self.lowercase, "tokenizer": json.loads(self._tokenizer.to_str())}
+
+    def _pieces_of(self, numbers: Iterable[int]) -> list[str]:
+        return [self._pieces[number] for number in takewhile(_goes_on, numbers)]
+
+    def _show(self, piece: str) -> str:
+        if piece == self._pieces[UNKNOWN]:
+            return UNKNOWN_TEXT
+        text: str = self._decoder.decode([piece])
+        # Part of a character has no text of its own.
+        return piece if "\N{REPLACEMENT CHARACTER}" in text else text.replace(" ", WORD_START)
+
+
+def learn_vocabulary(lines: Iterable[str], settings: TokenSettings, report: Callable[[str], None]) -> TextVocabulary:
+    """Return the vocabulary that a side of the training text has under the settings; the lines are read once."""
+    if settings.kind == "subwords":
+        return SubwordVocabulary(_train_subwords(lines, settings), settings.lowercase)
+    split = (_split(line, settings.kind, settings.lowercase) for line in lines)
+    counts = count_words(split, MOST_COUNTED, report)
+    # In a text that others have cut to their vocabulary, the unknown word is no word.
+    counts.pop(UNKNOWN_TEXT, None)
+    frequent = ((-count, word) for word, count in counts.items() if count >= settings.minimum_count)
+    chosen = sorted(frequent) if settings.size is None else heapq.nsmallest(settings.size, frequent)
+    return WordVocabulary(settings.kind, settings.lowercase, [word for _, word in chosen])
+
+
+def count_words(lines: Iterable[Sequence[str]], most: int, report: Callable[[str], None]) -> Counter[str]:
+    """Count words; whenever there are more than `most`, drop the rarest (lossy counting, Manku and Motwani 2002).
+
+    The k-th time, words counted at most k times are dropped, so a count is too low by at most the number of times.
+    """
+    counts: Counter[str] = Counter()
+    dropped = 0
+    for words in lines:
+        counts.update(words)
+        while len(counts) > most:
+            dropped += 1
+            counts = Counter({word: count for word, count in counts.items() if count > dropped})
+            report(f"more than {most:,} different words: those seen at most {dropped} times so far were forgotten")
+    return counts
+
+
+def vocabulary_from_dict(stored: dict[str, Any]) -> TextVocabulary:
+    """Return the vocabulary that `to_dict` described."""
+    if stored["kind"] == "subwords":
+        return SubwordVocabulary(Tokenizer.from_str(json.dumps(stored["tokenizer"])), stored["lowercase"])
+    if stored["rules"] != RULES_VERSION:
+        raise UserError(
+            f"the vocabulary was made by version {stored['rules']} of the word rules, this is version {RULES_VERSION}; "
+            "use the version of seqcritic that made it"
+        )
+    return WordVocabulary(stored["kind"], stored["lowercase"], stored["words"])
+
+
+def vocabulary_digest(vocabulary: TextVocabulary) -> str:
+    """Return a short hash of all that decides a vocabulary's numbers."""
+    content = json.dumps(vocabulary.to_dict(), sort_keys=True)
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def _train_subwords(lines: Iterable[str], settings: TokenSettings) -> Tokenizer:
+    assert settings.size is not None
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=settings.size,
+        min_frequency=settings.minimum_count,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    clean: Iterator[str] = (_clean(line, settings.lowercase) for line in lines)
+    tokenizer.train_from_iterator(clean, trainer)
+    return tokenizer
+
+
+def _split(line: str, kind: str, lowercase: bool) -> list[str]:
+    if lowercase:
+        line = line.lower()
+    return split_words(line) if kind == "words" else line.split()
+
+
+def _clean(line: str, lowercase: bool) -> str:
+    return (line.lower() if lowercase else line).strip()
+
+
+def _goes_on(number: int) -> bool:
+    return number != END
+
+
+def _space_as_piece() -> str:
+    """Return the character by which the tokenizer writes the byte of a space."""
+    ((piece, _),) = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(" ")
+    return str(piece)

@@ -1,0 +1,67 @@
+"""Settings of the translation task: which pairs of texts, in which tokens, filtered how."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from seqcritic.config import Paths, Positive, Section
+
+SPLITS = ("train", "valid", "test")
+NUM_BYTES = 256
+
+
+class PairFiles(Section):
+    """Where the pairs of a split are: `source` and `target` line by line, file by file, or both sides in `pairs`."""
+
+    source: Paths = Field((), description="text files, plain or .gz")
+    target: Paths = Field((), description="their translations: as many files, with as many lines")
+    pairs: Paths = Field((), description="files with both sides: .tsv (two columns) or .jsonl (source, target), or .gz")
+
+
+class TokenSettings(Section):
+    """What counts as a token on one side, and which tokens have a number of their own."""
+
+    kind: Literal["whitespace", "words", "subwords"] = Field(
+        "words",
+        description="'whitespace' for text that is tokenised already, 'words' for raw text, 'subwords' for byte-level "
+        "BPE, which knows no unknown words",
+    )
+    lowercase: bool = False
+    size: Positive | None = Field(
+        30_000, description="so many most frequent tokens, the end and the unknown token not counted; null for all"
+    )
+    minimum_count: Positive = Field(1, description="rarer tokens are unknown; for subwords, rarer pairs are not merged")
+
+
+class TranslationSettings(Section):
+    """The translation task."""
+
+    task: Literal["translation"] = "translation"
+    train: PairFiles = PairFiles()
+    valid: PairFiles = PairFiles()
+    test: PairFiles = PairFiles()
+    source_tokens: TokenSettings = TokenSettings()
+    target_tokens: TokenSettings = TokenSettings()
+    maximum_length: Positive = Field(50, description="training pairs with more tokens on a side are left out")
+    maximum_ratio: Annotated[float, Field(ge=1)] | None = Field(
+        None, description="training pairs are left out if one side has so many times the tokens of the other"
+    )
+    valid_size: Positive | None = Field(None, description="at most so many validation pairs")
+    test_size: Positive | None = None
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> TranslationSettings:
+        for split in SPLITS:
+            files: PairFiles = getattr(self, split)
+            if len(files.source) != len(files.target):
+                raise ValueError(
+                    f"data.{split}: {len(files.source)} source and {len(files.target)} target files; "
+                    "every source file needs its target file"
+                )
+        for side in ("source_tokens", "target_tokens"):
+            tokens: TokenSettings = getattr(self, side)
+            if tokens.kind == "subwords" and (tokens.size is None or tokens.size < NUM_BYTES):
+                raise ValueError(f"data.{side}.size: subwords need a size of at least {NUM_BYTES}, one for each byte")
+        return self

@@ -1,0 +1,181 @@
+"""Comparisons of tiny runs: equal compute from shared actors, resumed when stopped, the same table again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support import Refusal, complaints, outcome, records, run, snapshot, start, updates_done, wait_until, write_recipe
+
+from seqcritic.cli import main
+from seqcritic.comparing.plan import budget
+from seqcritic.errors import UserError
+from seqcritic.settings_io import load_recipe
+from seqcritic.training.checkpoint import read_description
+from seqcritic.training.run_folder import read_settings
+
+METHODS = ("likelihood", "actor-critic+likelihood", "reinforce", "reinforce-critic")
+SEEDS = (1, 2)
+FILES = ("comparison.json", "report.html", "curves.svg", "table.md")
+
+
+@pytest.fixture(scope="module")
+def short_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe whose runs take less time than a process takes to start."""
+    phases = {phase: {"updates": 6, "learning_rate": 0.01} for phase in ("actor", "critic", "train")}
+    return write_recipe(tmp_path_factory.mktemp("short"), phases=phases)
+
+
+def arguments(recipe: Path, out: Path, num_seeds: int = len(SEEDS)) -> list[str]:
+    return ["compare", str(recipe), "--methods", ",".join(METHODS), "--seeds", str(num_seeds), "--out", str(out)]
+
+
+@pytest.fixture(scope="module")
+def comparison(short_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished comparison."""
+    out = tmp_path_factory.mktemp("comparison") / "out"
+    assert main(arguments(short_recipe, out)) == 0
+    return out
+
+
+def progress(folder: Path) -> dict[str, float]:
+    found: dict[str, float] = read_description(folder / "model")["progress"]
+    return found
+
+
+def test_all_files_are_written(comparison: Path):
+    assert all((comparison / name).stat().st_size > 0 for name in FILES)
+    data = json.loads((comparison / "comparison.json").read_text(encoding="utf-8"))
+    assert [row["label"] for row in data["rows"]] == list(METHODS)
+    assert all(len(row["seed_scores"]) == len(SEEDS) for row in data["rows"])
+    assert data["baseline"] == "likelihood"
+    table = (comparison / "table.md").read_text(encoding="utf-8")
+    page = (comparison / "report.html").read_text(encoding="utf-8")
+    assert all(label in table and label in page for label in METHODS)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("label", METHODS)
+def test_every_method_uses_up_the_budget(label: str, seed: int, comparison: Path, short_recipe: Path):
+    folder = comparison / f"seed-{seed}" / label
+    settings = load_recipe(short_recipe)
+    cost = settings.compare.cost(label)
+    assert abs(progress(folder)["compute"] - budget(settings)) < cost
+    last = records(folder)[-1]
+    assert last["compute"] == progress(folder)["compute"]
+    paid_before = progress(comparison / f"seed-{seed}/critic")["compute"] if "critic" in label else 0
+    assert (paid_before > 0) == ("critic" in label)
+    assert last["compute"] == pytest.approx(paid_before + cost * last["update"])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_methods_of_a_seed_start_from_one_actor(seed: int, comparison: Path):
+    folders = [comparison / f"seed-{seed}" / label for label in METHODS]
+    assert {read_settings(folder).start.actor for folder in folders} == {str(comparison / f"seed-{seed}/actor")}
+    best = min(record["valid_score"] for record in records(comparison / f"seed-{seed}/actor"))
+    first = [records(folder)[0] for folder in folders]
+    assert [(record["update"], record["valid_score"]) for record in first] == [(0, best)] * len(METHODS)
+    assert {read_settings(folder).seed for folder in folders} == {seed}
+
+
+def test_seeds_differ(comparison: Path):
+    assert outcome(comparison / "seed-1/actor") != outcome(comparison / "seed-2/actor")
+
+
+def test_a_second_call_finishes_at_once_with_the_same_table(
+    comparison: Path, short_recipe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def start_nothing(*rest: object, **options: object) -> None:
+        raise AssertionError("a finished run was started")
+
+    monkeypatch.setattr(subprocess, "Popen", start_nothing)
+    before = {seed: snapshot(comparison / f"seed-{seed}") for seed in SEEDS}
+    files = {name: (comparison / name).read_text(encoding="utf-8") for name in FILES}
+    assert main(arguments(short_recipe, comparison)) == 0
+    printed = capsys.readouterr()
+    assert all(label in printed.out for label in METHODS)
+    assert printed.err == ""
+    assert {name: (comparison / name).read_text(encoding="utf-8") for name in FILES} == files
+    assert {seed: snapshot(comparison / f"seed-{seed}") for seed in SEEDS} == before
+
+
+def test_a_report_of_a_comparison_is_its_page(comparison: Path, tmp_path: Path):
+    assert main(["report", str(comparison), "--out", str(tmp_path / "page.html")]) == 0
+    assert (tmp_path / "page.html").read_bytes() == (comparison / "report.html").read_bytes()
+
+
+def test_other_settings_in_the_folder_are_refused_by_name(comparison: Path, short_recipe: Path, refusal: Refusal):
+    before = snapshot(comparison)
+    line = refusal(*arguments(short_recipe, comparison), "data.noise=0.5")
+    assert "seed-1/actor holds a run with other settings (data.noise: 0.3 -> 0.5)" in line
+    assert snapshot(comparison) == before
+
+
+def test_a_fault_of_a_run_is_the_comparison_s(comparison: Path, short_recipe: Path, tmp_path: Path, refusal: Refusal):
+    out = Path(shutil.copytree(comparison, tmp_path / "out"))
+    shutil.rmtree(out / "seed-1/reinforce")
+    line = refusal("compare", short_recipe, "--methods", "reinforce", "--out", out, "data.train=missing.txt")
+    assert "seed-1/actor holds a run with other settings (data.train: " in line
+    shutil.rmtree(out / "seed-1")
+    line = refusal("compare", short_recipe, "--methods", "reinforce", "--out", out, "data.train=missing.txt")
+    assert line == (
+        "seqcritic: actor (seed 1) ended with exit code 2: "
+        "seqcritic: data.train: no such file: missing.txt; check the path"
+    )
+
+
+def running_below(folder: Path) -> list[str]:
+    """Return the command lines of the processes that name a folder."""
+    commands = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            commands.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return [command for command in commands if f"{folder}/" in command]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_comparison_leaves_no_process_and_is_resumed(number: signal.Signals, recipe: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    command = ["compare", str(recipe), "--methods", "likelihood,reinforce", "--out", str(out), "--jobs", "2"]
+    command.append("phases.train.updates=40")
+    process = start(*command)
+    wait_until(lambda: updates_done(out / "seed-1/likelihood") >= 4, process)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=30)
+    if number == signal.SIGTERM:
+        assert process.returncode == 128 + signal.SIGTERM
+        assert complaints(stderr) == ["seqcritic: stopped; the same command resumes"]
+        assert running_below(out) == []
+    deadline = time.monotonic() + 30
+    while running_below(out):
+        assert time.monotonic() < deadline, "a run outlives its comparison"
+        time.sleep(0.05)
+    assert not (out / "seed-1/likelihood/model").exists()
+    again = run(*command)
+    assert again.returncode == 0, again.stderr
+    assert "resuming from" in (out / "seed-1/likelihood.log").read_text(encoding="utf-8")
+    assert all((out / name).is_file() for name in FILES)
+
+
+def test_ctrl_c_in_a_terminal_is_no_fault_of_a_run(recipe: Path, tmp_path: Path):
+    """A terminal sends the interrupt to the runs as well, and they leave with exit code 130."""
+    out = tmp_path / "out"
+    process = start("compare", recipe, "--out", out, "phases.actor.updates=100000", start_new_session=True)
+    wait_until(lambda: updates_done(out / "seed-1/actor") >= 2, process)
+    try:
+        __import__("os").killpg(process.pid, signal.SIGINT)
+    finally:
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert complaints(stderr) == ["seqcritic: stopped; the same command resumes"]
+
+
+def test_unused():
+    assert UserError

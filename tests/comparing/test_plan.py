@@ -1,0 +1,128 @@
+"""The runs of a comparison, what each waits for, and updates that make their compute equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seqcritic.comparing.plan import PlannedRun, budget, plan_runs, run_settings
+from seqcritic.config import Settings
+from seqcritic.errors import UserError
+from seqcritic.settings_io import settings_from
+from seqcritic.training.checkpoint import write_folder
+
+COSTS = {"critic": 2.0, "reinforce": 1.5, "reinforce-critic": 3.0, "actor-critic": 3.5, "actor-critic+likelihood": 4.0}
+LABELS = ("actor-critic+likelihood", "likelihood", "reinforce")
+
+
+def settings(**tree: object) -> Settings:
+    phases = {"actor": {"updates": 7}, "critic": {"updates": 10}, "train": {"updates": 20}}
+    return settings_from({"phases": phases, "compare": {"costs": COSTS}} | tree)
+
+
+def kinds(runs: list[PlannedRun]) -> list[str]:
+    return [run.kind for run in runs]
+
+
+def critic_of_cost(folder: Path, compute: float) -> None:
+    """Write what a finished pre-training of the critic leaves."""
+    parts = {"settings": {"seed": 1}, "data": "x", "progress": {"compute": compute}}
+    write_folder(folder / "model", {"critic": {}}, parts)
+
+
+def test_every_seed_has_its_own_actor_and_critic(tmp_path: Path):
+    runs = plan_runs(settings(seed=5), LABELS, 2, tmp_path)
+    assert kinds(runs) == ["actor", "critic", "likelihood", "reinforce", "actor-critic+likelihood"] * 2
+    assert [run.seed for run in runs] == [5] * 5 + [6] * 5
+    assert len({run.folder for run in runs}) == 10
+    actor, critic, likelihood, reinforce, actor_critic = runs[5:]
+    assert actor.needs == ()
+    assert critic.needs == likelihood.needs == reinforce.needs == (actor.folder,)
+    assert actor_critic.needs == (actor.folder, critic.folder)
+
+
+def test_runs_wait_only_for_runs_before_them(tmp_path: Path):
+    done: set[Path] = set()
+    for run in plan_runs(settings(), LABELS, 3, tmp_path):
+        assert set(run.needs) <= done
+        done.add(run.folder)
+
+
+def test_what_is_not_needed_is_not_planned(tmp_path: Path):
+    assert kinds(plan_runs(settings(), ("likelihood", "reinforce"), 1, tmp_path)) == [
+        "actor",
+        "likelihood",
+        "reinforce",
+    ]
+    given = settings(start={"actor": "a"})
+    assert kinds(plan_runs(given, LABELS, 1, tmp_path))[0] == "critic"
+    given = settings(start={"actor": "a", "critic": "c"})
+    runs = plan_runs(given, LABELS, 1, tmp_path)
+    assert kinds(runs) == ["likelihood", "reinforce", "actor-critic+likelihood"]
+    assert all(run.needs == () for run in runs)
+
+
+def test_unknown_methods_are_refused_before_anything_runs(tmp_path: Path):
+    with pytest.raises(UserError, match="unknown method 'actor-critc'"):
+        plan_runs(settings(), ("likelihood", "actor-critc"), 1, tmp_path)
+
+
+def test_the_budget_is_given_or_what_actor_critic_costs():
+    assert budget(settings()) == 10 * 2.0 + 20 * 4.0
+    assert budget(settings(compare={"budget": 55})) == 55
+    typical = settings(compare={})
+    assert budget(typical) == pytest.approx(10 * typical.compare.cost("critic") + 20 * 3.8)
+
+
+@pytest.mark.parametrize(
+    ("label", "updates"),
+    [
+        ("likelihood", 100),
+        ("reinforce", round(100 / 1.5)),
+        ("reinforce-critic", round((100 - 18) / 3.0)),
+        ("actor-critic+likelihood", round((100 - 18) / 4.0)),
+    ],
+)
+def test_updates_make_the_compute_equal(label: str, updates: int, tmp_path: Path):
+    critic_of_cost(tmp_path / "seed-3/critic", 18.0)
+    run = PlannedRun(label, 3, tmp_path / "seed-3" / label, ())
+    planned = run_settings(settings(), run)
+    assert planned.phases.train.updates == updates
+    assert planned.method.label == label
+    assert planned.seed == 3
+    assert planned.start.actor == str(tmp_path / "seed-3/actor")
+    assert planned.start.critic == (str(tmp_path / "seed-3/critic") if "critic" in label else None)
+
+
+def test_the_shared_runs_only_pre_train(tmp_path: Path):
+    actor = run_settings(settings(), PlannedRun("actor", 3, tmp_path / "seed-3/actor", ()))
+    assert (actor.method.name, actor.phases.actor.updates, actor.phases.train.updates) == ("likelihood", 7, 0)
+    assert actor.start.actor is None
+    critic = run_settings(settings(), PlannedRun("critic", 3, tmp_path / "seed-3/critic", ()))
+    assert (critic.method.name, critic.phases.critic.updates, critic.phases.train.updates) == ("actor-critic", 10, 0)
+    assert critic.start.actor == str(tmp_path / "seed-3/actor")
+
+
+def test_a_budget_that_the_critic_eats_up_is_refused(tmp_path: Path):
+    critic_of_cost(tmp_path / "seed-1/critic", 99.0)
+    with pytest.raises(UserError, match=r"compare\.budget: nothing is left for actor-critic"):
+        run_settings(settings(), PlannedRun("actor-critic", 1, tmp_path / "seed-1/actor-critic", ()))
+
+
+def test_trained_networks_of_the_recipe_are_used(tmp_path: Path):
+    critic_of_cost(tmp_path / "trained", 10.0)
+    given = settings(start={"actor": "a", "critic": str(tmp_path / "trained")})
+    planned = run_settings(given, PlannedRun("actor-critic", 1, tmp_path / "seed-1/actor-critic", ()))
+    assert (planned.start.actor, planned.start.critic) == ("a", str(tmp_path / "trained"))
+    assert planned.phases.train.updates == round(90 / 3.5)
+
+
+def test_overrides_of_a_method_reach_its_run(tmp_path: Path):
+    compare = {"costs": COSTS, "overrides": {"reinforce": {"phases.train.learning_rate": 0.5}}}
+    runs = {
+        label: run_settings(settings(compare=compare), PlannedRun(label, 1, tmp_path / label, ()))
+        for label in ("likelihood", "reinforce")
+    }
+    assert runs["reinforce"].phases.train.learning_rate == 0.5
+    assert runs["likelihood"].phases.train.learning_rate == 1e-4

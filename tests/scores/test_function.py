@@ -1,0 +1,169 @@
+"""A plain function of two texts as a score of prefixes, and the faults of such a function."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from rapidfuzz.distance import Levenshtein
+
+from seqcritic.data.batch import pad
+from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.scores.function import FunctionScore, load_function
+
+LETTERS = "_abcdefg"
+
+
+def decode(tokens: list[int]) -> str:
+    return "".join(LETTERS[token] for token in tokens)
+
+
+def negated_distance(prediction: str, reference: str) -> float:
+    return -Levenshtein.distance(prediction, reference)
+
+
+def prefix_scores(score: FunctionScore, predictions: list[str], references: list[str]) -> torch.Tensor:
+    tokens, _ = pad([[LETTERS.index(letter) for letter in text] for text in predictions])
+    reference_tokens, _ = pad([[LETTERS.index(letter) for letter in text] for text in references])
+    lengths = torch.tensor([len(text) for text in predictions])
+    return score.prefix_scores(tokens, lengths, reference_tokens, torch.tensor([len(text) for text in references]))
+
+
+def test_the_edit_distance_as_a_function_equals_the_edit_distance():
+    predictions, references = ["abc", "", "gfedcba", "abba"], ["abd", "ab", "abcdefg", "a"]
+    scores = prefix_scores(FunctionScore(negated_distance, decode), predictions, references)
+    # The module of its own lifts −d by |Y|, which is what subtracting the empty prefix's −|Y| does.
+    expected = prefix_scores(EditDistanceScore(normalise=False), predictions, references)
+    assert torch.equal(scores, expected)
+    assert scores.dtype == torch.float32
+
+
+def test_the_empty_prefix_is_subtracted_and_the_last_score_held():
+    score = FunctionScore(lambda prediction, reference: 3.5 + len(prediction), decode)
+    assert prefix_scores(score, ["ab", "abc", ""], ["a", "a", "a"]).tolist() == [
+        [0, 1, 2, 2, 2],
+        [0, 1, 2, 3, 3],
+        [0, 0, 0, 0, 0],
+    ]
+
+
+def test_a_repeated_pair_is_scored_once_in_a_call():
+    calls = []
+
+    def remember(prediction: str, reference: str) -> float:
+        calls.append((prediction, reference))
+        return 0.0
+
+    score = FunctionScore(remember, decode)
+    prefix_scores(score, ["ab", "ac", "ab", "a"], ["g", "g", "g", "f"])
+    assert calls == [("", "g"), ("a", "g"), ("ab", "g"), ("ac", "g"), ("", "f"), ("a", "f")]
+    prefix_scores(score, ["a"], ["g"])
+    assert calls[6:] == [("", "g"), ("a", "g")], "a function may change between calls, so nothing outlives one"
+
+
+@pytest.mark.parametrize("value", [True, 1, numpy.float32(1), numpy.int64(1)])
+def test_numbers_of_all_kinds_are_scores(value: object):
+    score = FunctionScore(lambda prediction, reference: value if prediction else 0, decode)
+    assert prefix_scores(score, ["a"], ["a"]).tolist() == [[0, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (None, "returned NoneType, not a number, on prediction 'ab' and reference 'cd'"),
+        ("1", "returned str, not a number, on prediction 'ab' and reference 'cd'"),
+        (float("nan"), "returned nan on prediction 'ab' and reference 'cd'"),
+        (float("inf"), "returned inf on prediction 'ab' and reference 'cd'"),
+    ],
+)
+def test_a_result_that_is_no_number_names_function_and_pair(value: object, fault: str):
+    def odd(prediction: str, reference: str) -> object:
+        return value if prediction == "ab" else 0.0
+
+    with pytest.raises(ValueError) as raised:
+        prefix_scores(FunctionScore(odd, decode), ["abc"], ["cd"])
+    assert str(raised.value) == f"score function {__name__}:{odd.__qualname__} {fault}"
+
+
+def test_a_function_that_raises_names_function_and_pair_and_keeps_the_cause():
+    def divide(prediction: str, reference: str) -> float:
+        return len(reference) / len(prediction)
+
+    with pytest.raises(ValueError) as raised:
+        prefix_scores(FunctionScore(divide, decode), ["abc"], ["cd"])
+    assert str(raised.value) == (
+        f"score function {__name__}:{divide.__qualname__} failed on prediction '' and reference 'cd': "
+        "ZeroDivisionError('division by zero')"
+    )
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_a_callable_without_a_name_is_named_by_its_representation():
+    score = FunctionScore(functools.partial(max, key=None), decode)
+    with pytest.raises(ValueError, match=r"^score function functools\.partial\(.*\) returned str,"):
+        prefix_scores(score, ["a"], ["a"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_scores.py").write_text("LIMIT = 3\n\ndef overlap(prediction, reference):\n    return 2.0\n")
+    (tmp_path / "needs_more.py").write_text("import absent_package\n")
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_function_is_loaded_by_name():
+    assert load_function("my_scores:overlap")("a", "b") == 2.0
+    assert load_function("os.path:join") is __import__("os").path.join
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        *(
+            (path, f"'{path}' names no function; write 'module:function', as in 'my_scores:overlap'")
+            for path in [
+                "",
+                "overlap",
+                "my_scores.overlap",
+                "my_scores:",
+                ":overlap",
+                "a:b:c",
+                "./my_scores.py:overlap",
+            ]
+        ),
+        (
+            "my_score:overlap",
+            "'my_score:overlap': no module 'my_score'; write it without '.py' and set PYTHONPATH to its folder",
+        ),
+        (
+            "my_scores.py:overlap",
+            "'my_scores.py:overlap': no module 'my_scores.py'; write it without '.py' and set PYTHONPATH to its folder",
+        ),
+        (
+            "absent.inner:overlap",
+            "'absent.inner:overlap': no module 'absent'; write it without '.py' and set PYTHONPATH to its folder",
+        ),
+        (
+            "needs_more:overlap",
+            "'needs_more:overlap': importing 'needs_more' failed: No module named 'absent_package'",
+        ),
+        ("broken:overlap", "'broken:overlap': importing 'broken' failed: ZeroDivisionError('division by zero')"),
+        (
+            "my_scores:overlpa",
+            "'my_scores:overlpa': module 'my_scores' has no 'overlpa' (did you mean 'overlap'?)",
+        ),
+        ("my_scores:zzz", "'my_scores:zzz': module 'my_scores' has no 'zzz'"),
+        ("my_scores:LIMIT", "'my_scores:LIMIT' is int, not a function"),
+    ],
+)
+def test_a_name_that_cannot_be_loaded_is_explained_in_one_line(path: str, message: str):
+    with pytest.raises(ValueError) as raised:
+        load_function(path)
+    assert str(raised.value) == message

@@ -1,0 +1,59 @@
+"""Which phases a run goes through, their learning rates, and when the critic's phase ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from seqcritic.config import PhaseSettings, Settings
+from seqcritic.settings_io import settings_from
+from seqcritic.training.phases import has_stopped_growing, learning_rate, planned_phases
+
+
+def settings(**tree: object) -> Settings:
+    return settings_from(tree)
+
+
+@pytest.mark.parametrize(
+    ("tree", "phases"),
+    [
+        ({"method": {"name": "likelihood"}}, ["actor", "train"]),
+        ({"method": {"name": "reinforce"}}, ["actor", "train"]),
+        ({"method": {"name": "reinforce-critic"}}, ["actor", "critic", "train"]),
+        ({"method": {"name": "actor-critic"}}, ["actor", "critic", "train"]),
+        ({"start": {"actor": "a"}}, ["critic", "train"]),
+        ({"start": {"actor": "a", "critic": "b"}}, ["train"]),
+        ({"start": {"critic": "b"}}, ["actor", "train"]),
+        ({"phases": {"actor": {"updates": 0}}}, ["critic", "train"]),
+        ({"phases": {"critic": {"updates": 0}, "train": {"updates": 0}}}, ["actor"]),
+    ],
+)
+def test_the_phases_of_a_run(tree: dict[str, object], phases: list[str]):
+    assert planned_phases(settings(**tree)) == phases
+
+
+def test_the_learning_rate_is_constant_unless_a_final_one_is_given():
+    constant = PhaseSettings(updates=5, learning_rate=0.5)
+    assert [learning_rate(constant, update) for update in range(5)] == [0.5] * 5
+
+
+def test_the_learning_rate_reaches_its_final_value_at_the_last_update():
+    falling = PhaseSettings(updates=5, learning_rate=0.5, final_learning_rate=0.1)
+    assert [learning_rate(falling, update) for update in range(5)] == pytest.approx([0.5, 0.4, 0.3, 0.2, 0.1])
+    assert learning_rate(PhaseSettings(updates=1, learning_rate=0.5, final_learning_rate=0.1), 0) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("errors", "patience", "stopped"),
+    [
+        ([], 1, False),
+        ([1.0], 1, False),
+        ([1.0, 2.0], 1, False),  # it still grows
+        ([1.0, 2.0, 1.5], 1, True),
+        ([1.0, 2.0, 1.5], 2, False),
+        ([1.0, 2.0, 1.5, 1.9], 2, True),
+        ([1.0, 2.0, 1.5, 2.1], 2, False),  # it exceeded its peak again
+        ([3.0, 2.0, 1.0, 0.5], 2, False),  # it never grew: still settling
+    ],
+)
+def test_when_an_error_has_stopped_growing(errors: list[float], patience: int, stopped: bool):
+    assert has_stopped_growing(errors, patience) is stopped

@@ -1,0 +1,73 @@
+"""metrics.jsonl: cut back to the checkpoint on resume, readable after a kill, refused when damaged."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from seqcritic.errors import UserError
+from seqcritic.training.tracking import METRICS_FILE, Tracker, read_metrics
+from support import SHORT, records, train_here
+
+
+def test_records_after_the_checkpoint_are_cut_off(tmp_path: Path):
+    tracker = Tracker(tmp_path, 0, tensorboard=False)
+    tracker.write({"update": 1})
+    kept = tracker.offset
+    tracker.write({"update": 2})
+    with tracker.path.open("ab") as stream:
+        stream.write(b'{"update": 3, "los')
+    assert read_metrics(tmp_path) == [{"update": 1}, {"update": 2}]
+    Tracker(tmp_path, kept, tensorboard=False).write({"update": 2.5})
+    assert read_metrics(tmp_path) == [{"update": 1}, {"update": 2.5}]
+
+
+def test_no_metrics_are_no_records(tmp_path: Path):
+    assert read_metrics(tmp_path) == []
+
+
+def test_a_damaged_record_is_named_by_its_line(tmp_path: Path):
+    (tmp_path / METRICS_FILE).write_bytes(b'{"update": 1}\n\x00\xff\n{"update": 3}\n')
+    with pytest.raises(UserError, match=r"metrics\.jsonl:2: the record is damaged"):
+        read_metrics(tmp_path)
+
+
+def test_metrics_shorter_than_the_checkpoint_are_refused(tmp_path: Path):
+    (tmp_path / METRICS_FILE).write_bytes(b'{"update": 1}\n')
+    with pytest.raises(UserError, match="lacks records made before the checkpoint"):
+        Tracker(tmp_path, 15, tensorboard=False)
+    assert (tmp_path / METRICS_FILE).read_bytes() == b'{"update": 1}\n'
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path):
+    (tmp_path / METRICS_FILE).mkdir()
+    with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: Is a directory"):
+        Tracker(tmp_path, 0, tensorboard=False)
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    tracker = Tracker(tmp_path, 0, tensorboard=False)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: No space left on device"):
+        tracker.write({"update": 1})
+
+
+def test_tensorboard_receives_what_the_metrics_hold(recipe: Path, tmp_path: Path):
+    accumulation = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run = train_here(recipe, tmp_path / "run", *SHORT, "training.tensorboard=true")
+    events = accumulation.EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    logged = [(event.step, event.value) for event in events.Scalars("train/valid_score")]
+    expected = [
+        (record["total_updates"], pytest.approx(record["valid_score"]))
+        for record in records(run)
+        if record["kind"] == "valid" and record["phase"] == "train"
+    ]
+    assert len(expected) > 1
+    assert logged == expected
