@@ -42,7 +42,7 @@ def main() -> None:
     torch.set_num_threads(settings.threads)
     data = SpellingData(settings.data)
     size = settings.training.batch
-    learner = Learner(settings, len(data.vocabulary))
+    learner = Learner(settings, len(data.vocabulary), len(data.vocabulary))
     learner.start_phase("train")
     score = TimedScore(settings.score.normalise)
     learner.method.score = score  # type: ignore[attr-defined]

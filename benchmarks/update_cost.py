@@ -43,14 +43,19 @@ def main() -> None:
         learner.update(batch, 1e-4)
         return time.process_time() - started
 
-    warm = Learner(with_method(settings, "likelihood"), len(data.vocabulary))
+    num_tokens = len(data.vocabulary)
+    warm = Learner(with_method(settings, "likelihood"), num_tokens, num_tokens)
     warm.start_phase("actor")
     for index in range(WARM_UP_UPDATES):
         warm.update(data.training_batch(index * size, size, seed), settings.phases.actor.learning_rate)
 
     updates: dict[str, Callable[[], float]] = {}
     for label in TYPICAL_COSTS:
-        learner = Learner(with_method(settings, "actor-critic" if label == "critic" else label), len(data.vocabulary))
+        learner = Learner(
+            with_method(settings, "actor-critic" if label == "critic" else label),
+            len(data.vocabulary),
+            len(data.vocabulary),
+        )
         load_weights(learner.networks.actor, warm.actor_weights(), "warm-up")
         learner.start_phase("critic" if label == "critic" else "train")
         updates[label] = lambda learner=learner: update(learner)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from seqcritic.cli import main
 from support import Refusal, complaints, method_overrides, train_here, write_recipe
+
+# One thread in this process and in those the tests start: on busy cores more of them are many times slower.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

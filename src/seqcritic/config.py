@@ -75,6 +75,16 @@ class NetworkSettings(Section):
     initial_range: Rate | None = Field(
         0.05, description="weights from U[-range, range], biases 0; null for U[-1/√n, 1/√n]"
     )
+    dropout: float = Field(0.0, ge=0, lt=1, description="of embeddings and read-out; the paper uses none")
+    tied: bool = Field(False, description="read out through the decoder's own embedding")
+
+
+class ActorSettings(NetworkSettings):
+    """The actor's sizes and its encoder."""
+
+    encoder: Literal["bidirectional", "window"] = Field(
+        "bidirectional", description="a bidirectional GRU, or the paper's convolutional encoder (a window mean)"
+    )
 
 
 class CriticSettings(NetworkSettings):
@@ -211,7 +221,7 @@ class Settings(Section):
     seed: Annotated[int, Field(ge=0)] = 1
     threads: Positive = 1
     data: DataSettings = DataSettings()
-    actor: NetworkSettings = NetworkSettings()
+    actor: ActorSettings = ActorSettings()
     critic: CriticSettings = CriticSettings()
     score: ScoreSettings = ScoreSettings()
     method: MethodSettings = MethodSettings()
@@ -221,7 +231,7 @@ class Settings(Section):
     compare: CompareSettings = CompareSettings()
 
     @model_validator(mode="after")
-    def _critic_matches(self) -> Settings:
+    def _lengths_agree(self) -> Settings:
         if self.data.minimum_length > self.data.length:
             raise ValueError("data.minimum_length is larger than data.length, so no sentence would be left")
         return self

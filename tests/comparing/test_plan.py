@@ -125,4 +125,4 @@ def test_overrides_of_a_method_reach_its_run(tmp_path: Path):
         for label in ("likelihood", "reinforce")
     }
     assert runs["reinforce"].phases.train.learning_rate == 0.5
-    assert runs["likelihood"].phases.train.learning_rate == 1e-4
+    assert runs["likelihood"].phases.train.learning_rate == settings().phases.train.learning_rate != 0.5

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 import torch
 
+from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import Hypothesis, _expand, _highest, beam_search
@@ -16,12 +17,13 @@ from seqcritic.models.actor import Actor
 
 EVERYTHING = 1_000_000  # as num_best: nothing is dropped, so no row stops before its cap
 REWARDS = [0.0, 0.3, 1.0, 50.0, -0.4, -50.0]
+SIZES = ActorSettings(embedding=5, hidden=6, attention=5, initial_range=None)
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]
 
 
 def make_actor(seed: int, num_tokens: int = 4, scale: float = 3.0, end_bias: float = 0.0) -> Actor:
     """Return an actor whose distributions are far from uniform and depend on the source and on every token."""
-    actor = Actor(4, num_tokens, 5, 6, 5, None, torch.Generator().manual_seed(seed)).double()
+    actor = Actor(SIZES, 4, num_tokens, torch.Generator().manual_seed(seed)).double()
     with torch.no_grad():
         for parameter in actor.parameters():
             parameter.mul_(scale)

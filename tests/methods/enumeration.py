@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from seqcritic.config import ActorSettings
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
@@ -16,13 +17,14 @@ from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.score import rewards_from_prefixes
 
 NUM_TOKENS = 3
+SIZES = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None)
 NUM_STEPS = 3
 
 
 def make_actor(seed: int = 0) -> Actor:
     """Return a small float64 actor with weights large enough for a lopsided policy."""
     generator = torch.Generator().manual_seed(seed)
-    return Actor(NUM_TOKENS, NUM_TOKENS, 4, 5, 3, None, generator).double()
+    return Actor(SIZES, NUM_TOKENS, NUM_TOKENS, generator).double()
 
 
 def make_batch() -> Batch:

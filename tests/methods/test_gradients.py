@@ -24,7 +24,7 @@ def make_settings(method: str, **changes: object) -> Settings:
 
 
 def make_networks(settings: Settings) -> Networks:
-    networks = build_networks(settings, NUM_TOKENS, torch.Generator().manual_seed(3))
+    networks = build_networks(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(3))
     for network in networks.named().values():
         network.double()
     return networks

@@ -5,27 +5,37 @@ from __future__ import annotations
 import pytest
 import torch
 
+from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.data.batch import pad
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Attention
 from seqcritic.models.critic import Critic
 from seqcritic.models.decoder import Decoder
+from seqcritic.models.dropout import Dropout
+from seqcritic.models.encoder import WindowEncoder
+
+SIZES = ActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)
+WINDOW = SIZES.model_copy(update={"encoder": "window", "tied": True})
 
 
-def make_actor(dtype: torch.dtype = torch.float32) -> Actor:
-    return Actor(9, 9, 6, 7, 5, None, torch.Generator().manual_seed(0)).to(dtype)
+def make_actor(dtype: torch.dtype = torch.float32, settings: ActorSettings = SIZES) -> Actor:
+    return Actor(settings, 9, 9, torch.Generator().manual_seed(0)).to(dtype)
 
 
-def make_critic(actor_state_size: int) -> Critic:
-    return Critic(9, 6, 7, 5, actor_state_size, None, torch.Generator().manual_seed(1)).double()
+def make_critic(reads_actor_states: bool) -> Critic:
+    settings = CriticSettings(
+        embedding=6, hidden=7, attention=5, initial_range=None, reads_actor_states=reads_actor_states
+    )
+    return Critic(settings, 9, 4, torch.Generator().manual_seed(1)).double()
 
 
 SOURCES = [[1, 2, 3, 4], [5, 6], [7]]
 
 
+@pytest.mark.parametrize("settings", [SIZES, WINDOW])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
-def test_stepping_equals_scoring(dtype, tolerance):
-    actor = make_actor(dtype)
+def test_stepping_equals_scoring(dtype, tolerance, settings):
+    actor = make_actor(dtype, settings)
     memory = actor.encode(*pad(SOURCES))
     tokens = torch.tensor([[3, 1, 4, 0], [1, 0, 0, 0], [5, 8, 2, 6]])
     logits, states = actor.score(memory, tokens)
@@ -36,8 +46,9 @@ def test_stepping_equals_scoring(dtype, tolerance):
         state = actor.step(memory, state, tokens[:, step])
 
 
-def test_padding_of_the_source_changes_nothing():
-    actor = make_actor(torch.float64)
+@pytest.mark.parametrize("settings", [SIZES, WINDOW])
+def test_padding_of_the_source_changes_nothing(settings):
+    actor = make_actor(torch.float64, settings)
     tokens = torch.tensor([[3, 1, 4, 0]])
     together = actor.score(actor.encode(*pad(SOURCES)), tokens.expand(3, -1))[0]
     for row, source in enumerate(SOURCES):
@@ -88,9 +99,9 @@ def test_the_transition_is_a_gru_of_token_and_glimpse():
     assert torch.allclose(decoder.step(memory, state, tokens).hidden, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("actor_state_size", [0, 4])
-def test_the_critic_values_every_token_and_sees_the_reference_first(actor_state_size):
-    critic = make_critic(actor_state_size)
+@pytest.mark.parametrize("reads_actor_states", [False, True])
+def test_the_critic_values_every_token_and_sees_the_reference_first(reads_actor_states):
+    critic = make_critic(reads_actor_states)
     predictions = torch.tensor([[3, 1, 4], [1, 6, 2], [5, 8, 2]])
     states = torch.randn(3, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     values = critic.values(critic.encode(*pad(SOURCES)), predictions, states)
@@ -100,7 +111,7 @@ def test_the_critic_values_every_token_and_sees_the_reference_first(actor_state_
 
 
 def test_the_critic_reads_the_state_that_produces_the_token():
-    critic = make_critic(4)
+    critic = make_critic(True)
     memory = critic.encode(*pad(SOURCES))
     predictions = torch.tensor([[3, 1, 4], [1, 6, 2], [5, 8, 2]])
     states = torch.zeros(3, 3, 4, dtype=torch.float64, requires_grad=True)
@@ -111,3 +122,31 @@ def test_the_critic_reads_the_state_that_produces_the_token():
     assert torch.equal(values[:, 0], other[:, 0])
     assert not torch.allclose(values[:, 1], other[:, 1])
     assert not values.requires_grad or torch.autograd.grad(values.sum(), states, allow_unused=True)[0] is None
+
+
+def test_the_window_encoder_is_a_mean_of_word_and_position_embeddings():
+    encoder = WindowEncoder(torch.nn.Embedding(9, 4)).double()
+    tokens, mask = pad([[1, 2, 3, 4, 5, 6], [7]])
+    annotations = encoder(tokens, mask)
+    inputs = encoder.embedding(tokens) + encoder.position(torch.arange(7))
+    assert torch.allclose(annotations[0, 3], inputs[0, 1:6].mean(0), atol=1e-12)
+    assert torch.allclose(annotations[0, 0], inputs[0, :3].mean(0), atol=1e-12), "at the edge, what exists"
+    assert torch.allclose(annotations[1, 1], inputs[1, :2].mean(0), atol=1e-12), "padding is not part of the mean"
+
+
+def test_a_tied_read_out_shares_the_decoder_embedding():
+    actor = make_actor(settings=WINDOW)
+    shared = actor.decoder.embedding.weight
+    assert sum(parameter is shared for parameter in actor.parameters()) == 1
+    assert actor.decoder.read_out.embedding.weight is shared
+
+
+def test_dropout_drops_its_share_only_while_a_graph_is_recorded():
+    dropout = Dropout(0.25)
+    dropout.generator = torch.Generator().manual_seed(0)
+    ones = torch.ones(10_000)
+    dropped = dropout(ones)
+    assert float((dropped == 0).float().mean()) == pytest.approx(0.25, abs=0.02)
+    assert float(dropped.mean()) == pytest.approx(1.0, abs=0.03)
+    with torch.no_grad():
+        assert torch.equal(dropout(ones), ones)

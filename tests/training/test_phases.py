@@ -53,6 +53,8 @@ def test_the_learning_rate_reaches_its_final_value_at_the_last_update():
         ([1.0, 2.0, 1.5, 1.9], 2, True),
         ([1.0, 2.0, 1.5, 2.1], 2, False),  # it exceeded its peak again
         ([3.0, 2.0, 1.0, 0.5], 2, False),  # it never grew: still settling
+        ([3.0, 1.0, 2.0, 1.5], 1, True),  # a first fall does not hide the peak
+        ([3.0, 1.0, 2.0, 2.5], 1, False),
     ],
 )
 def test_when_an_error_has_stopped_growing(errors: list[float], patience: int, stopped: bool):

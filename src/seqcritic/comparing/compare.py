@@ -17,7 +17,6 @@ from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
 from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml
-from seqcritic.training.run_evaluation import check_text
 
 COMPARISON_FILE = "comparison.json"
 REPORT_FILE = "report.html"
@@ -45,10 +44,11 @@ def compare(
         tree = settings.model_dump(mode="json")
         set_leaf(tree, "start", {})
         settings = settings_from(tree)
-    # Read once here: a wrong path is told before anything starts, and the runs find the embedded text cached.
-    SpellingData(settings.data, lambda line: print(line, file=sys.stderr, flush=True)).fingerprint()
     runs = plan_runs(settings, labels, num_seeds, folder)
-    check_text(settings)
+    # Read once here: a wrong path is told before anything starts, and the runs find the embedded text cached.
+    data = SpellingData(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
+    for split in ("train", "valid", "test"):
+        data.windows(split)
     Jobs(runs, lambda run: run_settings(settings, run), jobs).run()
     in_order = sorted((run for run in runs if run.kind in labels), key=lambda run: (labels.index(run.kind), run.seed))
     comparison = comparison_of_runs(
@@ -62,11 +62,12 @@ def compare(
 
 
 def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:
-    costs = ", ".join(f"{label} {settings.compare.cost(label):.2f}" for label in labels)
+    names = [*labels, "critic"]
+    costs = ", ".join(f"{name} {settings.compare.cost(name):.2f}" for name in names)
+    source = "measured" if all(name in settings.compare.costs for name in names if name != "likelihood") else "typical"
     return (
         f"Equal compute: {budget(settings):,.0f} likelihood updates for every method after the shared actor, the "
-        f"critic's pre-training included. Measured cost of one update relative to a likelihood update: {costs}, "
-        f"critic pre-training {settings.compare.cost('critic'):.2f}."
+        f"critic's pre-training included. Cost of one update in likelihood updates ({source}): {costs}."
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
-from pathlib import Path
 from typing import NamedTuple
 
 from seqcritic.data.text import read_lines
@@ -38,9 +38,12 @@ def named_files(files: PairFiles, key: str) -> list[tuple[str, str]]:
             f"or {key}.pairs=FILE (.tsv or .jsonl)"
         )
     for path, setting in named:
-        if not Path(path).is_file():
-            fault = f"{path} is a folder; name the files in it" if Path(path).is_dir() else f"no such file: {path}"
-            raise UserError(f"{setting}: {fault}; check the path")
+        if os.path.isdir(path):
+            raise UserError(f"{setting}: {path} is a folder; name the text files in it")
+        if not os.path.isfile(path):
+            # A pipe is refused too: the text is read several times.
+            fault = "not a regular file" if os.path.exists(path) else "no such file"
+            raise UserError(f"{setting}: {fault}: {path}; check the path")
     for path in files.pairs:
         _format_of(path, f"{key}.pairs")
     return named
@@ -93,7 +96,7 @@ def _read_tsv(path: str, setting: str) -> Iterator[Pair]:
             raise UserError(
                 f"{setting}: {path}:{number}: {len(columns)} columns between tabs, not the two of source and target"
             )
-        yield Pair(*columns, path, number)
+        yield Pair(columns[0], columns[1], path, number)
 
 
 def _read_jsonl(path: str, setting: str) -> Iterator[Pair]:
@@ -106,7 +109,7 @@ def _read_jsonl(path: str, setting: str) -> Iterator[Pair]:
         texts = [side for side in sides if isinstance(side, str) and _is_text(side)]
         if len(texts) != 2:
             raise UserError(f'{setting}: {path}:{number}: not an object with the texts "source" and "target"')
-        yield Pair(*texts, path, number)
+        yield Pair(texts[0], texts[1], path, number)
 
 
 def _is_text(side: str) -> bool:

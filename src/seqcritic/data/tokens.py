@@ -24,13 +24,15 @@ UNKNOWN = 1
 UNKNOWN_TEXT = "<unk>"
 NUM_SPECIAL = 2
 WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"
-# Counting holds at most so many different words, so that its memory is bounded for any text.
-MOST_COUNTED = 4_000_000
+# Bounds of memory for any text: different words to count, and bytes of different words to learn subwords from.
+MOST_COUNTED = 3_000_000
+MOST_LEARNT_BYTES = 6_000_000
 
 
 class TextVocabulary(Protocol):
     """What the data and the model ask of a vocabulary."""
 
+    kind: str
     unknown: int
 
     def __len__(self) -> int:
@@ -160,7 +162,8 @@ class SubwordVocabulary:
 def learn_vocabulary(lines: Iterable[str], settings: TokenSettings, report: Callable[[str], None]) -> TextVocabulary:
     """Return the vocabulary that a side of the training text has under the settings; the lines are read once."""
     if settings.kind == "subwords":
-        return SubwordVocabulary(_train_subwords(lines, settings), settings.lowercase)
+        clean = bounded_lines((_clean(line, settings.lowercase) for line in lines), MOST_LEARNT_BYTES, report)
+        return SubwordVocabulary(_train_subwords(clean, settings), settings.lowercase)
     split = (_split(line, settings.kind, settings.lowercase) for line in lines)
     counts = count_words(split, MOST_COUNTED, report)
     # In a text that others have cut to their vocabulary, the unknown word is no word.
@@ -184,6 +187,27 @@ def count_words(lines: Iterable[Sequence[str]], most: int, report: Callable[[str
             counts = Counter({word: count for word, count in counts.items() if count > dropped})
             report(f"more than {most:,} different words: those seen at most {dropped} times so far were forgotten")
     return counts
+
+
+def bounded_lines(lines: Iterable[str], most_bytes: int, report: Callable[[str], None]) -> Iterator[str]:
+    """Yield the lines; once the different words in them exceed so many bytes, without words never seen before.
+
+    The library that learns subwords keeps over a hundred times these bytes. Words that first appear after hundreds of
+    thousands of others are too rare to matter to it.
+    """
+    seen: set[str] = set()
+    num_bytes = 0
+    for line in lines:
+        words = line.split()
+        if num_bytes < most_bytes:
+            new = set(words) - seen
+            num_bytes += sum(len(word.encode()) for word in new)
+            seen |= new
+            if num_bytes >= most_bytes:
+                report(f"subwords are learnt from the first {len(seen):,} different words, later ones are too rare")
+            yield line
+        else:
+            yield " ".join(word for word in words if word in seen)
 
 
 def vocabulary_from_dict(stored: dict[str, Any]) -> TextVocabulary:
@@ -214,8 +238,7 @@ def _train_subwords(lines: Iterable[str], settings: TokenSettings) -> Tokenizer:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    clean: Iterator[str] = (_clean(line, settings.lowercase) for line in lines)
-    tokenizer.train_from_iterator(clean, trainer)
+    tokenizer.train_from_iterator(lines, trainer)
     return tokenizer
 
 

@@ -11,9 +11,11 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 # Raise this number with every change of the rules: vocabularies made by other rules must not be used.
 RULES_VERSION = 1
+NUM_REMEMBERED = 1 << 17
 
 APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
 JOINED_TO_LEFT = frozenset(",.!?;:)]}%°…\N{RIGHT DOUBLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}")
@@ -39,7 +41,7 @@ def split_words(line: str) -> list[str]:
     Hyphenated words, numbers such as 2,700 and names with dots stay whole. English endings come off with their
     apostrophe (don 't, Tom 's), elided words keep it (l' homme).
     """
-    return _pattern().findall(line)
+    return list(chain.from_iterable(map(_split_piece, line.split())))
 
 
 def join_words(words: Iterable[str]) -> str:
@@ -69,7 +71,7 @@ def _joins(words: Sequence[str], index: int, opened: set[str]) -> tuple[bool, bo
             return True, False
         if word == "'" and (words[max(index - 1, 0)][-1:] in ("s", "S") or "'" not in words[index + 1 :]):
             # A possessive such as boys', or an omission: an opening mark would have a second one after it.
-            return index > 0, False
+            return index > 0, index == 0
         opened.add(word)
         return False, True
     if first in JOINED_TO_RIGHT:
@@ -79,6 +81,12 @@ def _joins(words: Sequence[str], index: int, opened: set[str]) -> tuple[bool, bo
         before, after = (words[place][:1] if 0 <= place < len(words) else "" for place in (index - 1, index + 1))
         return False, after.isdigit() and not before.isdigit()
     return first in JOINED_TO_LEFT or first in JOINED_TO_BOTH, first in JOINED_TO_BOTH
+
+
+@functools.lru_cache(maxsize=NUM_REMEMBERED)
+def _split_piece(piece: str) -> tuple[str, ...]:
+    """Split what stands between two spaces; most of it has been seen before."""
+    return tuple(_pattern().findall(piece))
 
 
 @functools.cache

@@ -74,15 +74,9 @@ def beam_search(
 
         capped = caps[rows] == length
         closed = (log_probs > -torch.inf) & ((chosen == END) | capped[:, None])
-        closed_rows = rows[closed.nonzero()[:, 0]].tolist()
-        for row, emitted, log_prob in zip(
-            closed_rows, tokens[closed].tolist(), log_probs[closed].tolist(), strict=True
-        ):
-            insort(
-                results[row],
-                _close(emitted, log_prob, length_reward),
-                key=lambda best: (not best.finished, -best.score),
-            )
+        columns = (rows[closed.nonzero()[:, 0]], tokens[closed], log_probs[closed])
+        for row, emitted, log_prob in zip(*(column.tolist() for column in columns), strict=True):
+            insort(results[row], _close(emitted, log_prob, length_reward), key=_rank)
             del results[row][num_best:]
             if len(results[row]) == num_best:
                 to_beat[row] = results[row][-1].score
@@ -136,3 +130,7 @@ def _close(emitted: list[int], log_prob: float, length_reward: float) -> Hypothe
     finished = emitted[-1] == END
     tokens = emitted[:-1] if finished else emitted
     return Hypothesis(tokens, log_prob, log_prob + length_reward * len(tokens), finished)
+
+
+def _rank(hypothesis: Hypothesis) -> tuple[bool, float]:
+    return not hypothesis.finished, -hypothesis.score

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from seqcritic.config import METHOD_NAMES, MethodSettings, NetworkSettings, Settings
+from seqcritic.config import METHOD_NAMES, MethodSettings, Settings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
@@ -41,35 +41,15 @@ def build_method(settings: Settings, phase: str) -> Method:
     return chosen(settings.method, score, settings.score.shaping)
 
 
-def build_actor(settings: NetworkSettings, num_tokens: int, generator: torch.Generator) -> Actor:
-    """Return an actor with fresh weights."""
-    return Actor(
-        num_tokens,
-        num_tokens,
-        settings.embedding,
-        settings.hidden,
-        settings.attention,
-        settings.initial_range,
-        generator,
-    )
-
-
-def build_networks(settings: Settings, num_tokens: int, generator: torch.Generator) -> Networks:
+def build_networks(
+    settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
+) -> Networks:
     """Return all networks of the settings' method with fresh weights; followers start as copies."""
-    networks = Networks(build_actor(settings.actor, num_tokens, generator))
+    networks = Networks(Actor(settings.actor, num_source_tokens, num_target_tokens, generator))
     if settings.method.follower_speed < 1:
         networks.delayed_actor = _follower(networks.actor)
     if settings.method.needs_critic:
-        critic = settings.critic
-        networks.critic = Critic(
-            num_tokens,
-            critic.embedding,
-            critic.hidden,
-            critic.attention,
-            settings.actor.hidden if critic.reads_actor_states else 0,
-            critic.initial_range,
-            generator,
-        )
+        networks.critic = Critic(settings.critic, num_target_tokens, settings.actor.hidden, generator)
         networks.target_critic = _follower(networks.critic)
     if settings.method.name == "reinforce":
         networks.baseline = LinearBaseline(settings.actor.hidden)

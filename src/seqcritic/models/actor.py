@@ -8,9 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seqcritic.config import ActorSettings
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder, State
-from seqcritic.models.encoder import BidirectionalEncoder
+from seqcritic.models.encoder import BidirectionalEncoder, WindowEncoder
 from seqcritic.models.initialise import initialise
 
 
@@ -18,21 +19,26 @@ class Actor(nn.Module):
     """Encode once; step one token at a time; or run over a whole given sequence. The last two agree."""
 
     def __init__(
-        self,
-        num_source_tokens: int,
-        num_target_tokens: int,
-        embedding: int,
-        hidden: int,
-        attention: int,
-        initial_range: float | None,
-        generator: torch.Generator,
+        self, settings: ActorSettings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.state_size = hidden
+        self.state_size = settings.hidden
         self.num_tokens = num_target_tokens
-        self.encoder = BidirectionalEncoder(nn.Embedding(num_source_tokens, embedding), hidden)
-        self.decoder = Decoder(nn.Embedding(num_target_tokens, embedding), hidden, self.encoder.size, attention)
-        initialise(self, initial_range, generator)
+        embedding = nn.Embedding(num_source_tokens, settings.embedding)
+        self.encoder: BidirectionalEncoder | WindowEncoder = (
+            BidirectionalEncoder(embedding, settings.hidden, settings.dropout)
+            if settings.encoder == "bidirectional"
+            else WindowEncoder(embedding, settings.dropout)
+        )
+        self.decoder = Decoder(
+            nn.Embedding(num_target_tokens, settings.embedding),
+            settings.hidden,
+            self.encoder.size,
+            settings.attention,
+            dropout=settings.dropout,
+            tied=settings.tied,
+        )
+        initialise(self, settings.initial_range, generator)
 
     def encode(self, sources: Tensor, mask: Tensor) -> Memory:
         """Read sources [B, S] with their mask."""

@@ -2,7 +2,8 @@
 
 It has the actor's shape: its encoder reads Y with its end token, its decoder reads the prediction. Encoder and
 decoder share one embedding, for both read the same language. Optionally each transition also reads the actor's
-state that produces the next token, detached: no gradient flows from the critic into the actor.
+state that produces the next token, detached: no gradient flows from the critic into the actor. (Before the first
+token that state is a learned constant, so the first values know Y but not X.)
 
 Shapes: B examples, T tokens, V vocabulary, H actor state.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seqcritic.config import CriticSettings
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder
 from seqcritic.models.encoder import BidirectionalEncoder
@@ -22,22 +24,22 @@ class Critic(nn.Module):
     """Values of all tokens at every step of a prediction."""
 
     def __init__(
-        self,
-        num_tokens: int,
-        embedding: int,
-        hidden: int,
-        attention: int,
-        actor_state_size: int,
-        initial_range: float | None,
-        generator: torch.Generator,
+        self, settings: CriticSettings, num_tokens: int, actor_state_size: int, generator: torch.Generator
     ) -> None:
-        """Set `actor_state_size` to 0 for a critic that does not read the actor's states."""
         super().__init__()
-        self.reads_actor_states = actor_state_size > 0
-        shared = nn.Embedding(num_tokens, embedding)
-        self.encoder = BidirectionalEncoder(shared, hidden)
-        self.decoder = Decoder(shared, hidden, self.encoder.size, attention, extra_size=actor_state_size)
-        initialise(self, initial_range, generator)
+        self.reads_actor_states = settings.reads_actor_states
+        shared = nn.Embedding(num_tokens, settings.embedding)
+        self.encoder = BidirectionalEncoder(shared, settings.hidden, settings.dropout)
+        self.decoder = Decoder(
+            shared,
+            settings.hidden,
+            self.encoder.size,
+            settings.attention,
+            extra_size=actor_state_size if settings.reads_actor_states else 0,
+            dropout=settings.dropout,
+            tied=settings.tied,
+        )
+        initialise(self, settings.initial_range, generator)
 
     def encode(self, references: Tensor, mask: Tensor) -> Memory:
         """Read the reference answers [B, T] with their mask."""

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.models.attention import Attention, Memory
+from seqcritic.models.dropout import Dropout
 
 
 class State(NamedTuple):
@@ -31,11 +32,32 @@ class State(NamedTuple):
         return State(*(field[rows] for field in self))
 
 
+class TiedReadOut(nn.Module):
+    """A read-out through the decoder's own embedding: g(x) = E (P x) + b."""
+
+    def __init__(self, size: int, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.projection = nn.Linear(size, embedding.embedding_dim, bias=False)
+        self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return outputs [..., V] of features [..., H + C]."""
+        return nn.functional.linear(self.projection(features), self.embedding.weight, self.bias)
+
+
 class Decoder(nn.Module):
     """A GRU with attention that reads one token (and an optional extra vector) a step."""
 
     def __init__(
-        self, embedding: nn.Embedding, hidden: int, memory_size: int, attention_size: int, extra_size: int = 0
+        self,
+        embedding: nn.Embedding,
+        hidden: int,
+        memory_size: int,
+        attention_size: int,
+        extra_size: int = 0,
+        dropout: float = 0.0,
+        tied: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -46,7 +68,12 @@ class Decoder(nn.Module):
         self.state_gates = nn.Linear(hidden, 3 * hidden)
         self.extra_gates = nn.Linear(extra_size, 3 * hidden, bias=False) if extra_size else None
         self.attention = Attention(hidden, memory_size, attention_size)
-        self.read_out = nn.Linear(hidden + memory_size, embedding.num_embeddings)
+        self.dropout = Dropout(dropout)
+        self.read_out: nn.Module = (
+            TiedReadOut(hidden + memory_size, embedding)
+            if tied
+            else nn.Linear(hidden + memory_size, embedding.num_embeddings)
+        )
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first token, its glimpse taken."""
@@ -80,11 +107,12 @@ class Decoder(nn.Module):
                 hiddens.append(state.hidden)
                 glimpses.append(state.glimpse)
         states = torch.stack(hiddens, dim=1)
-        return self.read_out(torch.cat([states, torch.stack(glimpses, dim=1)], dim=-1)), states
+        features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=-1)
+        return self.read_out(self.dropout(features)), states
 
     def _input_gates(self, tokens: Tensor, extra: Tensor | None) -> Tensor:
         """Return the input's share of the gates, [..., 3H], for tokens of any shape."""
-        gates: Tensor = self.token_gates(self.embedding(tokens))
+        gates: Tensor = self.token_gates(self.dropout(self.embedding(tokens)))
         if self.extra_gates is not None:
             assert extra is not None, "this decoder reads an extra input at every step"
             gates = gates + self.extra_gates(extra)

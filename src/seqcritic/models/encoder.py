@@ -1,23 +1,29 @@
-"""The bidirectional GRU encoder. Shapes: B examples, S tokens, E embedding, H hidden."""
+"""The encoders: a bidirectional GRU, and the paper's "convolutional" window mean.
+
+Shapes: B examples, S tokens, E embedding, H hidden.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
+from seqcritic.models.dropout import Dropout
+
 
 class BidirectionalEncoder(nn.Module):
     """Read a sequence in both directions; annotation j is [forward state; backward state] at token j."""
 
-    def __init__(self, embedding: nn.Embedding, hidden: int) -> None:
+    def __init__(self, embedding: nn.Embedding, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.embedding = embedding
+        self.dropout = Dropout(dropout)
         self.recurrent = nn.GRU(embedding.embedding_dim, hidden, batch_first=True, bidirectional=True)
         self.size = 2 * hidden
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Return annotations [B, S, 2H] of tokens [B, S]; padding is never read."""
-        inputs = self.embedding(tokens)
+        inputs = self.dropout(self.embedding(tokens))
         if bool(mask.all()):
             annotations: Tensor = self.recurrent(inputs)[0]
             return annotations
@@ -28,3 +34,33 @@ class BidirectionalEncoder(nn.Module):
             self.recurrent(packed)[0], batch_first=True, total_length=tokens.shape[1]
         )
         return torch.as_tensor(unpacked)
+
+
+class WindowEncoder(nn.Module):
+    """The paper's convolutional encoder: the mean over a window of 5 of word plus position embedding, no filters.
+
+    (Rush et al. 2015, as Ranzato et al. 2015 use it.) At the edges the mean is over the tokens that exist. Positions
+    past the table, longer than any sentence of the recipes, share its last row.
+    """
+
+    WIDTH = 5
+    NUM_POSITIONS = 256
+
+    def __init__(self, embedding: nn.Embedding, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.position = nn.Embedding(self.NUM_POSITIONS, embedding.embedding_dim)
+        self.dropout = Dropout(dropout)
+        self.size = embedding.embedding_dim
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return annotations [B, S, E] of tokens [B, S]; padding is never read."""
+        places = torch.arange(tokens.shape[1], device=tokens.device).clamp(max=self.NUM_POSITIONS - 1)
+        inputs = self.dropout(self.embedding(tokens) + self.position(places)) * mask[:, :, None]
+        sums = self._window_sum(inputs.transpose(1, 2)).transpose(1, 2)
+        counts = self._window_sum(mask[:, None, :].to(inputs.dtype)).transpose(1, 2)
+        return sums / counts.clamp(min=1)
+
+    def _window_sum(self, values: Tensor) -> Tensor:
+        """Return sums [B, *, S] over the window around each place of values [B, *, S]."""
+        return self.WIDTH * nn.functional.avg_pool1d(values, self.WIDTH, stride=1, padding=self.WIDTH // 2)

@@ -14,6 +14,7 @@ from seqcritic.errors import NonFiniteError
 from seqcritic.methods.method import Method
 from seqcritic.methods.networks import follow
 from seqcritic.methods.registry import build_method, build_networks
+from seqcritic.models.dropout import Dropout
 from seqcritic.training.checkpoint import (
     load_optimiser,
     load_weights,
@@ -29,11 +30,15 @@ TensorGroups = dict[str, dict[str, Tensor]]
 class Learner:
     """What changes when a run learns."""
 
-    def __init__(self, settings: Settings, num_tokens: int) -> None:
+    def __init__(self, settings: Settings, num_source_tokens: int, num_target_tokens: int) -> None:
         self.settings = settings
         self.generator = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
         weights = torch.Generator().manual_seed(derive_seed(settings.seed, "weights"))
-        self.networks = build_networks(settings, num_tokens, weights)
+        self.networks = build_networks(settings, num_source_tokens, num_target_tokens, weights)
+        for network in self.networks.named().values():
+            for module in network.modules():
+                if isinstance(module, Dropout):
+                    module.generator = self.generator
         self.best_actor = self.actor_weights()
         self.optimisers: dict[str, torch.optim.Adam] = {}
         self.phase = ""

@@ -19,7 +19,6 @@ from seqcritic.data.batch import pad
 from seqcritic.data.spelling import SpellingData
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import UserError
-from seqcritic.methods.registry import build_actor
 from seqcritic.models.actor import Actor
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
@@ -87,6 +86,7 @@ def load_model(place: str | Path) -> Model:
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
     data = SpellingData(settings.data)
-    actor = build_actor(settings.actor, len(data.vocabulary), torch.Generator())
+    size = len(data.vocabulary)
+    actor = Actor(settings.actor, size, size, torch.Generator())
     load_weights(actor, weights, str(place))
     return Model(actor.eval(), data, settings, description)

@@ -30,10 +30,12 @@ def learning_rate(phase: PhaseSettings, update: int) -> float:
 def has_stopped_growing(errors: Sequence[float], patience: int) -> bool:
     """Tell whether the TD error, having grown, has not exceeded its peak for `patience` intervals.
 
-    The critic starts with small values, so its error first grows while the values spread back from the end of
-    the sequence; the authors stop pre-training shortly after that. An error that never grew is still settling.
+    A fresh critic's error falls at first while it learns the mean; then it grows while the values spread back from
+    the end of the sequence, and the authors stop shortly after that. The peak is therefore sought after the first
+    rise only, and an error that never rose is still settling.
     """
-    if not errors:
+    rise = next((index for index in range(1, len(errors)) if errors[index] > errors[index - 1]), None)
+    if rise is None:
         return False
-    peak = max(range(len(errors)), key=errors.__getitem__)
-    return peak > 0 and len(errors) - 1 - peak >= patience
+    peak = max(range(rise, len(errors)), key=errors.__getitem__)
+    return len(errors) - 1 - peak >= patience

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from seqcritic.config import Settings
 from seqcritic.data.spelling import SpellingData
 from seqcritic.evaluation import corpus_metric, interval, judge, signature
 from seqcritic.scores.score import Array
@@ -36,11 +35,6 @@ class RunEvaluation:
         """Return the figures, without the sentences."""
         names = ("method", "split", "score_name", "score", "interval", "signature")
         return {name: getattr(self, name) for name in names} | {"sentences": len(self.sources)}
-
-
-def check_text(settings: Settings, split: str = "test") -> None:
-    """Raise what an evaluation would raise about the text of a split: better before hours of training than after."""
-    SpellingData(settings.data).windows(split)
 
 
 def evaluate(place: str | Path, split: str = "test", overrides: Sequence[str] = ()) -> RunEvaluation:

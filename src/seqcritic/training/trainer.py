@@ -45,7 +45,7 @@ class Trainer:
         self.fingerprint = self.data.fingerprint()
         self.metric = corpus_metric(settings.score)
         self.phases = planned_phases(settings)
-        self.learner = Learner(settings, len(self.data.vocabulary))
+        self.learner = Learner(settings, len(self.data.vocabulary), len(self.data.vocabulary))
         self.progress = Progress()
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
         self._valid: EvaluationSet | None = None
@@ -122,12 +122,14 @@ class Trainer:
         if phase != "critic":
             score = self._validation_score()
             progress.stale_evaluations += 1
-            if progress.best_score is None or score < progress.best_score:
+            if progress.best_score is None or self._is_better(score, progress.best_score):
                 progress.best_score, progress.best_update = score, progress.update
                 progress.stale_evaluations = 0
                 self.learner.best_actor = self.learner.actor_weights()
             self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score})
-            self.display.line(f"{phase} {progress.update}: valid CER {score:.2f} (best {progress.best_score:.2f})")
+            self.display.line(
+                f"{phase} {progress.update}: valid {self.metric.name} {score:.2f} (best {progress.best_score:.2f})"
+            )
         progress.evaluated_at = progress.update
 
     def _validation_score(self) -> float:
@@ -135,6 +137,9 @@ class Trainer:
             self._valid = self.data.evaluation_set("valid")
         actor = self.learner.networks.actor
         return judge(actor, self.data, self._valid, self.metric, self._heed_signal).score
+
+    def _is_better(self, score: float, best: float) -> bool:
+        return score < best if self.metric.lower_is_better else score > best
 
     def _should_end(self, phase: str, rules: PhaseSettings) -> bool:
         """Apply the phase's stopping rule, at evaluations only."""
@@ -170,7 +175,7 @@ class Trainer:
 
     def _best_text(self) -> str:
         best = self.progress.best_score
-        return "" if best is None else f"best CER {best:.2f}"
+        return "" if best is None else f"best {self.metric.name} {best:.2f}"
 
     def _heed_signal(self) -> None:
         """Checkpoint and leave when asked to stop."""

@@ -1,0 +1,108 @@
+"""The order in which training visits pairs: every pair once an epoch, in batches of pairs of like length.
+
+An epoch of n pairs in batches of `size` has ⌈n / size⌉ batches. Their sizes differ by at most one, so that no epoch
+ends with a batch of a few pairs. The pairs are permuted; windows of 100 batches are sorted by length, cut into
+batches, and the batches shuffled. All of it is drawn from generators seeded by (seed, epoch) and (seed, epoch,
+window): the only state is the number of examples consumed, and every batch is the same however it is reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.corruption import derive_seed
+from seqcritic.data.ragged import Integers, RaggedArray
+from seqcritic.data.token_cache import EncodedPairs
+from seqcritic.errors import UserError
+
+BATCHES_IN_WINDOW = 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """A batch of the stream: its epoch and its number in the epoch."""
+
+    epoch: int
+    batch: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """Copies of the pairs of some batches, and which of them belong to which batch."""
+
+    source: RaggedArray
+    target: RaggedArray
+    batches: list[Integers]
+
+
+class Buckets:
+    """Training batches of encoded pairs."""
+
+    def __init__(self, pairs: EncodedPairs, num_tokens: tuple[int, int]) -> None:
+        self.pairs = pairs
+        self._num_tokens = num_tokens
+        self._order: tuple[tuple[int, int], npt.NDArray[np.int32]] | None = None
+        self._window: tuple[tuple[int, int, int, int], Window] | None = None
+
+    def num_batches(self, size: int) -> int:
+        """Return how many batches an epoch has."""
+        return -(-len(self.pairs) // size)
+
+    def place(self, position: int, size: int) -> Place:
+        """Return the batch that begins after `position` examples, every batch before it counted as `size`."""
+        return Place(*divmod(position // size, self.num_batches(size)))
+
+    def batch(self, position: int, size: int, seed: int) -> Batch:
+        """Return the batch of the seeded stream that begins after `position` examples."""
+        place = self.place(position, size)
+        index, offset = divmod(place.batch, BATCHES_IN_WINDOW)
+        window = self.window(seed, place.epoch, index, size)
+        chosen = window.batches[offset]
+        return Batch(*window.source.padded(chosen), *window.target.padded(chosen))
+
+    def order(self, seed: int, epoch: int) -> npt.NDArray[np.int32]:
+        """Return the permutation of all pairs that one epoch follows."""
+        if self._order is None or self._order[0] != (seed, epoch):
+            # Four bytes a pair and shuffled in place: there may be tens of millions.
+            order = np.arange(len(self.pairs), dtype=np.int32)
+            np.random.default_rng(derive_seed(seed, "order", epoch)).shuffle(order)
+            self._order = ((seed, epoch), order)
+        return self._order[1]
+
+    def window(self, seed: int, epoch: int, index: int, size: int) -> Window:
+        """Return a window of an epoch; the last one asked for is kept."""
+        key = (seed, epoch, index, size)
+        if self._window is None or self._window[0] != key:
+            chosen, ends = self._members(seed, epoch, index, size)
+            source, target = self._take(chosen)
+            # Sources of one target length up, of the next down: a batch on the border holds long ones of both.
+            turning = np.where(target.lengths % 2 == 0, source.lengths, -source.lengths)
+            by_length = np.lexsort((turning, target.lengths))
+            batches = np.split(by_length, ends[:-1])
+            shuffled = np.random.default_rng(derive_seed(seed, "window", epoch, index)).permutation(len(batches))
+            self._window = (key, Window(source, target, [batches[number] for number in shuffled]))
+        return self._window[1]
+
+    def _members(self, seed: int, epoch: int, index: int, size: int) -> tuple[npt.NDArray[np.int32], Integers]:
+        """Return the pairs of a window and where its batches end among them."""
+        first = index * BATCHES_IN_WINDOW
+        last = min(first + BATCHES_IN_WINDOW, self.num_batches(size))
+        edges = np.arange(first, last + 1, dtype=np.int64) * len(self.pairs) // self.num_batches(size)
+        return self.order(seed, epoch)[edges[0] : edges[-1]], edges[1:] - edges[0]
+
+    def _take(self, chosen: npt.NDArray[np.int32]) -> tuple[RaggedArray, RaggedArray]:
+        try:
+            sides = (self.pairs.source.take(chosen), self.pairs.target.take(chosen))
+        except ValueError:
+            raise self._fault() from None
+        for side, num_tokens in zip(sides, self._num_tokens, strict=True):
+            if int(side.tokens.max()) >= num_tokens or int(side.lengths.min()) < 1:
+                raise self._fault()
+        return sides
+
+    def _fault(self) -> UserError:
+        return UserError(f"{self.pairs.folder}: the encoded text is damaged; delete the folder, it is made again")

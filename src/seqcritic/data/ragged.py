@@ -1,0 +1,120 @@
+"""Many short sequences of token numbers in one flat array, in files that are mapped into memory and never loaded.
+
+Sequence k lies in tokens[offsets[k] : offsets[k + 1]].
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqcritic.data.vocabulary import END
+
+Integers = npt.NDArray[np.int64]
+Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.int32]
+OFFSET_BYTES = 8
+# Linux maps 64 kB around every place that is read: after so many sequences the pages are given back.
+SEQUENCES_BETWEEN_RELEASES = 1024
+
+
+def token_type(num_tokens: int) -> str:
+    """Return the smallest type that holds the numbers of a vocabulary."""
+    return "uint16" if num_tokens <= 1 << 16 else "int32"
+
+
+class RaggedWriter:
+    """Appends sequences to a file of tokens and a file of offsets."""
+
+    def __init__(self, tokens: BinaryIO, offsets: BinaryIO, dtype: str) -> None:
+        self._tokens = tokens
+        self._offsets = offsets
+        self._dtype = dtype
+        self._total = 0
+        offsets.write(bytes(OFFSET_BYTES))
+
+    def add(self, sequences: Sequence[Sequence[int]]) -> None:
+        """Write some sequences."""
+        lengths = np.fromiter((len(sequence) for sequence in sequences), np.int64, len(sequences))
+        ends = self._total + np.cumsum(lengths)
+        flat = np.fromiter(chain.from_iterable(sequences), self._dtype, int(lengths.sum()))
+        self._tokens.write(flat.tobytes())
+        self._offsets.write(ends.tobytes())
+        self._total += len(flat)
+
+
+class RaggedArray:
+    """Sequences in memory, cheap to cut batches from."""
+
+    def __init__(self, tokens: Tokens, lengths: Integers) -> None:
+        self.tokens = tokens
+        self.lengths = lengths
+        self.starts = np.cumsum(lengths) - lengths
+
+    def padded(self, chosen: Integers) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the chosen sequences, each closed by an end token, as one padded tensor and its mask."""
+        lengths = self.lengths[chosen]
+        columns = np.arange(int(lengths.max()) + 1)
+        numbers = np.full((len(chosen), len(columns)), END, np.int64)
+        numbers[columns < lengths[:, None]] = self.tokens[places(self.starts[chosen], lengths)]
+        return torch.from_numpy(numbers), torch.from_numpy(columns <= lengths[:, None])
+
+
+class MappedRaggedArray:
+    """Sequences in two files; only what is asked for is read, and no page of the files stays resident."""
+
+    def __init__(self, tokens: Path, offsets: Path, dtype: str) -> None:
+        self._token_map, self._offset_map = _map_file(tokens), _map_file(offsets)
+        self.tokens: Tokens = np.frombuffer(self._token_map, dtype)
+        self.offsets: Integers = np.frombuffer(self._offset_map, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, chosen: npt.NDArray[np.int32]) -> RaggedArray:
+        """Return copies of the chosen sequences; a ValueError says that the files are damaged."""
+        starts = np.empty(len(chosen), np.int64)
+        ends = np.empty(len(chosen), np.int64)
+        for piece in self._pieces(chosen):
+            starts[piece] = self.offsets[chosen[piece]]
+            ends[piece] = self.offsets[chosen[piece] + 1]
+        if bool(((starts < 0) | (ends < starts) | (ends > len(self.tokens))).any()):
+            raise ValueError("the offsets do not fit the tokens")
+        lengths = ends - starts
+        taken = RaggedArray(np.empty(int(lengths.sum()), self.tokens.dtype), lengths)
+        for piece in self._pieces(chosen):
+            there = places(starts[piece], lengths[piece])
+            taken.tokens[places(taken.starts[piece], lengths[piece])] = self.tokens[there]
+        return taken
+
+    def _pieces(self, chosen: npt.NDArray[np.int32]) -> Iterator[Integers]:
+        """Yield the places in `chosen` some at a time in the order of the file, for neighbours share pages."""
+        in_order = np.argsort(chosen)
+        for first in range(0, len(chosen), SEQUENCES_BETWEEN_RELEASES):
+            yield in_order[first : first + SEQUENCES_BETWEEN_RELEASES]
+            self._release()
+
+    def _release(self) -> None:
+        """Give the pages back that reading has mapped; the system's cache keeps them as long as it likes."""
+        if sys.platform == "linux":
+            self._token_map.madvise(mmap.MADV_DONTNEED)
+            self._offset_map.madvise(mmap.MADV_DONTNEED)
+
+
+def places(starts: Integers, lengths: Integers) -> Integers:
+    """Return start, start + 1, … of each sequence, one after the other."""
+    before = np.cumsum(lengths) - lengths
+    all_places: Integers = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
+    return all_places
+
+
+def _map_file(path: Path) -> mmap.mmap:
+    with path.open("rb") as stream:
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,0 +1,247 @@
+"""Training pairs encoded once into files that are mapped into memory.
+
+A cache folder is named after all that decides its content: the files (by name, size, time of change and their first
+and last bytes, as reading millions of pairs takes too long for every start), both vocabularies and the filter. It
+appears in one step, complete, so processes that encode the same text at the same time do not see each other.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from seqcritic.data.parallel import Pair
+from seqcritic.data.ragged import MappedRaggedArray, RaggedWriter, token_type
+from seqcritic.data.tokens import TextVocabulary, vocabulary_digest
+from seqcritic.errors import UserError
+
+# Raise this number with every change of the files' form.
+CACHE_VERSION = 1
+DESCRIPTION = "description.json"
+TEMPORARY = ".tmp"
+SIDES = ("source", "target")
+ARRAYS = tuple(f"{side}.{part}" for side in SIDES for part in ("tokens", "offsets"))
+BLOCK_BYTES = 1 << 16
+ATTEMPTS = 10
+CHUNK_PAIRS = 10_000
+CHUNK_CHARACTERS = 1 << 23
+# An encoding writes every few seconds; one that has been silent for so long was killed.
+ABANDONED_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class PairFilter:
+    """Which pairs training leaves out, by their numbers of tokens."""
+
+    maximum_length: int
+    maximum_ratio: float | None
+
+    def reason(self, source_length: int, target_length: int) -> str | None:
+        """Return why a pair is left out, or None."""
+        short, long = sorted((source_length, target_length))
+        if short == 0:
+            return "with an empty side"
+        if long > self.maximum_length:
+            return f"longer than {self.maximum_length} tokens"
+        if self.maximum_ratio is not None and long > self.maximum_ratio * short:
+            return f"with a length ratio above {self.maximum_ratio:g}"
+        return None
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """The pairs that training uses, and what became of the others."""
+
+    folder: Path
+    source: MappedRaggedArray
+    target: MappedRaggedArray
+    num_read: int
+    skipped: dict[str, int]
+    text_digest: str
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def file_signature(path: str | Path) -> dict[str, Any]:
+    """Return what tells a file from others without reading all of it."""
+    with Path(path).open("rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        digest = hashlib.blake2b(stream.read(BLOCK_BYTES), digest_size=16)
+        stream.seek(max(0, size - BLOCK_BYTES))
+        digest.update(stream.read(BLOCK_BYTES))
+        changed = os.fstat(stream.fileno()).st_mtime_ns
+    return {"name": Path(path).name, "size": size, "changed": changed, "blocks": digest.hexdigest()}
+
+
+def key_of(content: Any) -> str:
+    """Return a name for all that decides a cached file."""
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def encoded_pairs(
+    cache: Path,
+    files: list[dict[str, Any]],
+    vocabularies: tuple[TextVocabulary, TextVocabulary],
+    pair_filter: PairFilter,
+    read: Callable[[], Iterable[Pair]],
+) -> EncodedPairs:
+    """Return the pairs from the cache if it holds them whole, otherwise encode what `read` yields and cache it."""
+    digests = [vocabulary_digest(vocabulary) for vocabulary in vocabularies]
+    folder = cache / f"pairs-{key_of([CACHE_VERSION, files, digests, asdict(pair_filter)])}"
+    cached = open_folder(folder)
+    if cached is not None:
+        return cached
+    temporary = _make_temporary(folder)
+    try:
+        _encode(temporary, vocabularies, pair_filter, read())
+        _install(temporary, folder)
+    except OSError as error:
+        raise cache_fault(cache, error) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    for _ in range(ATTEMPTS):
+        installed = open_folder(folder)
+        if installed is not None:
+            return installed
+        time.sleep(0.1)  # another process may be putting its own in the place of a damaged one
+    raise UserError(f"{folder}: the encoded text cannot be read back; check the disk")
+
+
+def open_folder(folder: Path) -> EncodedPairs | None:
+    """Return the pairs of a cache folder, or None where it is absent, incomplete or damaged in a way seen at once."""
+    try:
+        description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        for name in ARRAYS:
+            found = file_signature(folder / name)
+            if {part: found[part] for part in ("size", "blocks")} != description["arrays"][name]:
+                return None
+        source, target = (
+            MappedRaggedArray(folder / f"{side}.tokens", folder / f"{side}.offsets", description["types"][side])
+            for side in SIDES
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return EncodedPairs(
+        folder, source, target, description["num_read"], description["skipped"], description["text_digest"]
+    )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file in one step, so that another process sees all of it or nothing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=TEMPORARY, dir=path.parent)
+        try:
+            with open(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise cache_fault(path.parent, error) from None
+
+
+def cache_fault(cache: Path, error: OSError) -> UserError:
+    """Return the error for a cache that cannot be written."""
+    return UserError(
+        f"cannot write the cache {cache}: {error.strerror or error}; set SEQCRITIC_CACHE to a folder with space"
+    )
+
+
+def _make_temporary(folder: Path) -> Path:
+    """Return a new folder beside the final one; remove those that killed processes have left."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        for other in folder.parent.glob(f"pairs-*{TEMPORARY}"):
+            with suppress(OSError):
+                newest = max(path.stat().st_mtime for path in (other, *other.iterdir()))
+                if time.time() - newest > ABANDONED_SECONDS:
+                    shutil.rmtree(other, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=TEMPORARY, dir=folder.parent))
+    except OSError as error:
+        raise cache_fault(folder.parent, error) from None
+
+
+def _encode(
+    folder: Path,
+    vocabularies: tuple[TextVocabulary, TextVocabulary],
+    pair_filter: PairFilter,
+    pairs: Iterable[Pair],
+) -> None:
+    """Write the four arrays and, last, their description."""
+    types = {side: token_type(len(vocabulary)) for side, vocabulary in zip(SIDES, vocabularies, strict=True)}
+    digest = hashlib.blake2b(digest_size=16)
+    skipped: Counter[str] = Counter()
+    num_read = 0
+    with ExitStack() as stack:
+        streams = {name: stack.enter_context((folder / name).open("wb")) for name in ARRAYS}
+        writers = [RaggedWriter(streams[f"{side}.tokens"], streams[f"{side}.offsets"], types[side]) for side in SIDES]
+        for chunk in _chunks(pairs):
+            num_read += len(chunk)
+            digest.update("".join(f"{pair.source}\x1e{pair.target}\x1f" for pair in chunk).encode())
+            sources = vocabularies[0].encode_all([pair.source for pair in chunk])
+            targets = vocabularies[1].encode_all([pair.target for pair in chunk])
+            kept: tuple[list[list[int]], list[list[int]]] = ([], [])
+            for source, target in zip(sources, targets, strict=True):
+                reason = pair_filter.reason(len(source), len(target))
+                if reason is None:
+                    kept[0].append(source)
+                    kept[1].append(target)
+                else:
+                    skipped[reason] += 1
+            for writer, sequences in zip(writers, kept, strict=True):
+                writer.add(sequences)
+    if num_read == skipped.total():
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+        raise UserError(f"data.train: no pair is left to train on: {reasons}; give other text or a wider filter")
+    signatures = {name: file_signature(folder / name) for name in ARRAYS}
+    description = {
+        "num_read": num_read,
+        "skipped": dict(skipped),
+        "text_digest": digest.hexdigest(),
+        "types": types,
+        "arrays": {name: {part: found[part] for part in ("size", "blocks")} for name, found in signatures.items()},
+    }
+    (folder / DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Yield the pairs many at a time, but no more text at once than memory holds easily."""
+    chunk: list[Pair] = []
+    characters = 0
+    for pair in pairs:
+        chunk.append(pair)
+        characters += len(pair.source) + len(pair.target)
+        if len(chunk) == CHUNK_PAIRS or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _install(temporary: Path, folder: Path) -> None:
+    """Give a complete folder its name. One that is there already stays if it is whole and makes room if not."""
+    for _ in range(ATTEMPTS):
+        try:
+            os.rename(temporary, folder)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        if open_folder(folder) is not None:
+            return
+        with suppress(FileNotFoundError), tempfile.TemporaryDirectory(suffix=TEMPORARY, dir=folder.parent) as aside:
+            os.rename(folder, Path(aside, folder.name))

@@ -1,0 +1,233 @@
+"""The translation task: pairs of texts in, batches of (source, translation) out, for training and for evaluation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from seqcritic.data.batch import Batch, pad
+from seqcritic.data.bucketing import Buckets
+from seqcritic.data.embedded import default_cache_directory
+from seqcritic.data.parallel import Pair, named_files, read_pairs, with_progress
+from seqcritic.data.spelling import EvaluationSet
+from seqcritic.data.token_cache import (
+    EncodedPairs,
+    PairFilter,
+    encoded_pairs,
+    file_signature,
+    key_of,
+    write_atomically,
+)
+from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_digest, vocabulary_from_dict
+from seqcritic.data.translation_settings import PairFiles, TranslationSettings
+from seqcritic.data.words import RULES_VERSION
+from seqcritic.errors import UserError
+
+EVALUATION_BATCH = 256
+EVALUATION_PLACES = 1 << 14
+
+Report = Callable[[str], None]
+
+
+class TranslationData:
+    """Everything the trainer and the evaluator ask of a task. Nothing is read before it is asked for."""
+
+    def __init__(
+        self, settings: TranslationSettings, report: Report = lambda line: None, cache: Path | None = None
+    ) -> None:
+        self.settings = settings
+        self._report = report
+        self._cache = cache
+        self._stored: dict[str, Any] | None = None
+        self._evaluated: dict[str, list[Pair]] = {}
+
+    @classmethod
+    def from_vocabularies(
+        cls,
+        settings: TranslationSettings,
+        stored: dict[str, Any],
+        report: Report = lambda line: None,
+        cache: Path | None = None,
+    ) -> TranslationData:
+        """Return the task with the vocabularies that `vocabularies` returned, learnt from text that may be gone."""
+        data = cls(settings, report, cache)
+        data._stored = stored
+        return data
+
+    @property
+    def source_vocabulary(self) -> TextVocabulary:
+        """The vocabulary of the sources."""
+        return self._vocabularies[0]
+
+    @property
+    def target_vocabulary(self) -> TextVocabulary:
+        """The vocabulary of the references and predictions."""
+        return self._vocabularies[1]
+
+    def vocabularies(self) -> dict[str, Any]:
+        """Return both vocabularies in a form that JSON holds, to be stored with a model."""
+        return {"source": self.source_vocabulary.to_dict(), "target": self.target_vocabulary.to_dict()}
+
+    @cached_property
+    def training_pairs(self) -> EncodedPairs:
+        """The training pairs as numbers, encoded on first use unless the cache holds them."""
+        settings = self.settings
+        pairs = encoded_pairs(
+            self._cache_folder(),
+            self._signatures,
+            self._vocabularies,
+            PairFilter(settings.maximum_length, settings.maximum_ratio),
+            lambda: self._read_training("encoding the training text, once"),
+        )
+        self._report(f"data.train: {len(pairs):,} pairs{_list_counts(', left out ', pairs.skipped)}")
+        return pairs
+
+    def training_batch(self, position: int, size: int, seed: int) -> Batch:
+        """Return the batch of the seeded training stream that begins after `position` examples.
+
+        Its number is position // size; it may hold fewer than `size` pairs, see `data/bucketing.py`.
+        """
+        return self._buckets.batch(position, size, seed)
+
+    def evaluation_set(self, split: str) -> EvaluationSet:
+        """Return the pairs of a split in the order of the files, or an even spread over them if a size limits it."""
+        pairs = self._evaluation_pairs(split)
+        sources = self.source_vocabulary.encode_all([pair.source for pair in pairs])
+        references = self.target_vocabulary.encode_all([pair.target for pair in pairs])
+        self._report_evaluation(split, sources, references)
+        batches = [
+            Batch(*pad(sources[first:last]), *pad(references[first:last])) for first, last in _cut(sources, references)
+        ]
+        return EvaluationSet(batches, [pair.source for pair in pairs], [pair.target for pair in pairs])
+
+    def fingerprint(self) -> str:
+        """Return a short hash of the training and validation text, by which a resumed run knows its data."""
+        train = key_of(
+            [
+                self.training_pairs.text_digest,
+                [vocabulary_digest(vocabulary) for vocabulary in self._vocabularies],
+                self.settings.maximum_length,
+                self.settings.maximum_ratio,
+            ]
+        )
+        valid = hashlib.blake2b(digest_size=8)
+        for pair in self._evaluation_pairs("valid"):
+            valid.update(f"{pair.source}\x1e{pair.target}\x1f".encode())
+        return f"{train[:16]}-{valid.hexdigest()}"
+
+    def texts(self, tokens: torch.Tensor) -> list[str]:
+        """Return rows of target numbers as readable text, each cut at its end token."""
+        return [self.target_vocabulary.decode(row) for row in tokens.tolist()]
+
+    def tokenised_texts(self, tokens: torch.Tensor) -> list[str]:
+        """Return rows of target numbers as words between spaces, as scores of tokenised text take predictions."""
+        if self.target_vocabulary.kind == "subwords":
+            return self.tokenised_lines(self.texts(tokens))
+        return [" ".join(self.target_vocabulary.tokens(row)) for row in tokens.tolist()]
+
+    def tokenised_lines(self, lines: Sequence[str]) -> list[str]:
+        """Return raw target lines as words between spaces, as scores of tokenised text take references."""
+        return [" ".join(self.target_vocabulary.words(line)) for line in lines]
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return raw source lines as padded numbers and their mask; an empty line is an end token alone."""
+        return pad(self.source_vocabulary.encode_all(lines))
+
+    @cached_property
+    def _vocabularies(self) -> tuple[TextVocabulary, TextVocabulary]:
+        stored = self._stored if self._stored is not None else self._learnt_vocabularies()
+        return vocabulary_from_dict(stored["source"]), vocabulary_from_dict(stored["target"])
+
+    def _learnt_vocabularies(self) -> dict[str, Any]:
+        """Return the vocabularies of the training text from the cache, or learn and cache them."""
+        tokens = {"source": self.settings.source_tokens, "target": self.settings.target_tokens}
+        described = {side: chosen.model_dump(mode="json") for side, chosen in tokens.items()}
+        path = self._cache_folder() / f"vocabularies-{key_of([RULES_VERSION, self._signatures, described])}.json"
+        try:
+            cached: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if cached.pop("digest") == key_of(cached):
+                return cached
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        learnt: dict[str, Any] = {}
+        for side, chosen in tokens.items():
+            pairs = self._read_training(f"counting the {chosen.kind} of the {side}s, once")
+            lines: Iterator[str] = (getattr(pair, side) for pair in pairs)
+            vocabulary = learn_vocabulary(lines, chosen, self._report)
+            self._report(f"data.{side}_tokens: {len(vocabulary):,} tokens in the vocabulary")
+            learnt[side] = vocabulary.to_dict()
+        write_atomically(path, json.dumps(learnt | {"digest": key_of(learnt)}))
+        return learnt
+
+    @cached_property
+    def _signatures(self) -> list[dict[str, Any]]:
+        signatures = []
+        for path, setting in named_files(self.settings.train, "data.train"):
+            try:
+                signatures.append(file_signature(path) | {"setting": setting})
+            except OSError as error:
+                raise UserError(f"{setting}: cannot read {path}: {error.strerror or error}") from None
+        return signatures
+
+    @cached_property
+    def _buckets(self) -> Buckets:
+        return Buckets(self.training_pairs, (len(self.source_vocabulary), len(self.target_vocabulary)))
+
+    def _cache_folder(self) -> Path:
+        return self._cache if self._cache is not None else default_cache_directory()
+
+    def _read_training(self, activity: str) -> Iterator[Pair]:
+        return with_progress(read_pairs(self.settings.train, "data.train"), self._report, activity)
+
+    def _evaluation_pairs(self, split: str) -> list[Pair]:
+        """Return the pairs to judge on. No reference may be empty; of the training text, such pairs are not used."""
+        if split not in self._evaluated:
+            files: PairFiles = getattr(self.settings, split)
+            pairs = []
+            for pair in read_pairs(files, f"data.{split}"):
+                if pair.target.strip():
+                    pairs.append(pair)
+                elif split != "train":
+                    place = f"{pair.path}:{pair.line}"
+                    raise UserError(f"data.{split}: {place}: the reference is empty; remove the pair")
+            limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
+            if limit is not None and limit < len(pairs):
+                pairs = [pairs[place] for place in np.linspace(0, len(pairs) - 1, limit).round().astype(int)]
+            self._evaluated[split] = pairs
+        return self._evaluated[split]
+
+    def _report_evaluation(self, split: str, sources: list[list[int]], references: list[list[int]]) -> None:
+        longest = self.settings.maximum_length
+        lengths = [(len(source), len(reference)) for source, reference in zip(sources, references, strict=True)]
+        counts = {
+            "with an empty source": sum(source == 0 for source, _ in lengths),
+            f"longer than {longest} tokens": sum(max(pair) > longest for pair in lengths),
+        }
+        self._report(f"data.{split}: {len(lengths):,} pairs{_list_counts(', all kept: ', counts)}")
+
+
+def _list_counts(introduction: str, counts: dict[str, int]) -> str:
+    """Return `introduction`12 of this, 3 of that; nothing if nothing was counted."""
+    parts = [f"{count:,} {name}" for name, count in counts.items() if count > 0]
+    return introduction + ", ".join(parts) if parts else ""
+
+
+def _cut(sources: list[list[int]], references: list[list[int]]) -> Iterator[tuple[int, int]]:
+    """Yield where batches begin and end: so many pairs, or fewer if long ones would make the padded tensors large."""
+    first, width = 0, 0
+    for place, (source, reference) in enumerate(zip(sources, references, strict=True)):
+        wider = max(width, len(source) + 1, len(reference) + 1)
+        size = place - first + 1
+        if size > 1 and (size > EVALUATION_BATCH or size * wider > EVALUATION_PLACES):
+            yield first, place
+            first, wider = place, max(len(source), len(reference)) + 1
+        width = wider
+    if sources:
+        yield first, len(sources)
