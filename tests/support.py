@@ -40,7 +40,7 @@ WORDS = [
     "spring",
 ]
 METHODS = ("likelihood", "reinforce", "reinforce-critic", "actor-critic", "actor-critic+likelihood")
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]
 SHORT = [f"phases.{phase}.updates=4" for phase in ("actor", "critic", "train")]
 

@@ -56,3 +56,9 @@ class Attention(nn.Module):
         energies = torch.sigmoid(memory.keys + doubled_query[:, None, :]) @ energy + memory.penalty
         weights = torch.softmax(energies, dim=1)
         return torch.bmm(weights[:, None, :], memory.annotations)[:, 0], weights
+
+    def weights(self, states: Tensor, memory: Memory) -> Tensor:
+        """Return the weights [B, T, S] that states [B, T, H] give to the places of a memory, to be looked at."""
+        energy = 2 * self.energy.weight[0]
+        queries = 2 * self.query(states)
+        return torch.stack([self.glimpse(query, energy, memory)[1] for query in queries.unbind(dim=1)], dim=1)

@@ -110,6 +110,10 @@ class Decoder(nn.Module):
         features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=-1)
         return self.read_out(self.dropout(features)), states
 
+    def attend(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> Tensor:
+        """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t, as in `run`."""
+        return self.attention.weights(self.run(memory, tokens, extra)[1], memory)
+
     def _input_gates(self, tokens: Tensor, extra: Tensor | None) -> Tensor:
         """Return the input's share of the gates, [..., 3H], for tokens of any shape."""
         gates: Tensor = self.token_gates(self.dropout(self.embedding(tokens)))
