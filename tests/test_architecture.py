@@ -10,10 +10,12 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "config"}
+LEAVES = {"errors", "sections", "data_settings", "config"}
 ALLOWED = {
     "errors": set(),
-    "config": set(),
+    "sections": set(),
+    "data_settings": {"sections"},
+    "config": {"sections", "data_settings"},
     "settings_io": LEAVES,
     "data": LEAVES,
     "models": LEAVES | {"data"},
