@@ -208,10 +208,13 @@ def test_folder_that_another_process_has_finished_first_stays(tmp_path: Path) ->
         yield from PAIRS
         build(tmp_path / "other")
         (tmp_path / "own").mkdir(exist_ok=True)
-        shutil.move(only_folder(tmp_path / "other"), tmp_path / "own")
+        theirs = only_folder(tmp_path / "other")
+        shutil.move(theirs, tmp_path / "own")
+        finished.append((tmp_path / "own" / theirs.name).stat().st_ino)
 
+    finished: list[int] = []
     build(tmp_path / "own", pairs=pairs())
-    assert len(list((tmp_path / "own").iterdir())) == 1
+    assert [path.stat().st_ino for path in (tmp_path / "own").iterdir()] == finished
 
 
 def test_pairs_in_use_survive_the_removal_of_the_cache(tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ def test_training_text_can_be_evaluated_without_its_empty_pairs(task: Task) -> N
     task.write("train.de", ["Katze", "Hund"])
     task.write("train.en", ["cat", ""])
     assert task.data().evaluation_set("train").references == ["cat"]
+    assert "data.train: left out 1 with an empty reference" in task.told
 
 
 def test_limited_evaluation_is_spread_over_the_file(task: Task) -> None:
@@ -188,6 +189,15 @@ def test_fingerprint_changes_with_the_text(task: Task) -> None:
     fingerprints.append(task.data(source_tokens={"size": 3}).fingerprint())
     fingerprints.append(task.data(maximum_length=5).fingerprint())
     assert len(set(fingerprints)) == len(fingerprints)
+
+
+def test_fingerprint_changes_with_the_order_alone(task: Task) -> None:
+    vocabularies, fingerprint = task.data().vocabularies(), task.data().fingerprint()
+    for side in ("de", "en"):
+        lines = task.read(f"train.{side}")
+        task.write(f"train.{side}", [*lines[1:], lines[0]])
+    assert task.data().vocabularies() == vocabularies
+    assert task.data().fingerprint() != fingerprint
 
 
 def test_fingerprint_does_not_depend_on_place_or_time(task: Task, tmp_path_factory: pytest.TempPathFactory) -> None:

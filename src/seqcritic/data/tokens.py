@@ -167,7 +167,7 @@ def learn_vocabulary(lines: Iterable[str], settings: TokenSettings, report: Call
     split = (_split(line, settings.kind, settings.lowercase) for line in lines)
     counts = count_words(split, MOST_COUNTED, report)
     # In a text that others have cut to their vocabulary, the unknown word is no word.
-    pass
+    counts.pop(UNKNOWN_TEXT, None)
     frequent = ((-count, word) for word, count in counts.items() if count >= settings.minimum_count)
     chosen = sorted(frequent) if settings.size is None else heapq.nsmallest(settings.size, frequent)
     return WordVocabulary(settings.kind, settings.lowercase, [word for _, word in chosen])

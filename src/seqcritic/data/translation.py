@@ -222,12 +222,17 @@ class TranslationData:
         if split not in self._evaluated:
             files: PairFiles = getattr(self.settings, split)
             pairs = []
+            num_empty = 0
             for pair in read_pairs(files, f"data.{split}"):
                 if pair.target.strip():
                     pairs.append(pair)
                 elif split != "train":
                     place = f"{pair.path}:{pair.line}"
                     raise UserError(f"data.{split}: {place}: the reference is empty; remove the pair")
+                else:
+                    num_empty += 1
+            if num_empty:
+                self._report(f"data.{split}: left out {num_empty:,} with an empty reference")
             limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
             if limit is not None and limit < len(pairs):
                 pairs = [pairs[place] for place in np.linspace(0, len(pairs) - 1, limit).round().astype(int)]
