@@ -26,7 +26,7 @@ ALLOWED = {
     "training": LEAVES | {"settings_io", "data", "models", "decoding", "scores", "methods", "evaluation"},
     "report": set(),
     "comparing": LEAVES | {"settings_io", "data", "evaluation", "training", "report"},
-    "commands": LEAVES | {"settings_io", "training", "comparing", "report"},
+    "commands": LEAVES | {"settings_io", "decoding", "training", "comparing", "report"},
     "cli": LEAVES | {"commands"},
     "__main__": {"cli"},
 }
