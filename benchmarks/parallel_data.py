@@ -86,7 +86,7 @@ def write_text(folder: Path, num_pairs: int, num_types: int) -> None:
 def measure(options: argparse.Namespace) -> dict[str, float]:
     """Encode if nothing is cached, draw batches if something is, and return seconds and megabytes."""
     from seqcritic.data.translation import TranslationData
-    from seqcritic.data.translation_settings import TranslationSettings
+    from seqcritic.data_settings import TranslationSettings
 
     measured = {"imports": time.perf_counter() - STARTED, "peak_of_imports": peak_megabytes()}
     tokens = {"kind": options.kind, "size": 30_000}

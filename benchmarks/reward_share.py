@@ -13,7 +13,7 @@ import time
 import torch
 from torch import Tensor
 
-from seqcritic.data.spelling import SpellingData
+from seqcritic.data.task import build_task
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.learner import Learner
@@ -40,12 +40,11 @@ def main() -> None:
     """Print the share in percent."""
     settings = with_method(load_recipe(sys.argv[1], sys.argv[2:]), "actor-critic")
     torch.set_num_threads(settings.threads)
-    data = SpellingData(settings.data)
+    data = build_task(settings.data)
     size = settings.training.batch
-    learner = Learner(settings, len(data.vocabulary), len(data.vocabulary))
-    learner.start_phase("train")
     score = TimedScore(settings.score.normalise)
-    learner.method.score = score  # type: ignore[attr-defined]
+    learner = Learner(settings, data.num_source_tokens, data.num_target_tokens, score)
+    learner.start_phase("train")
     started = time.perf_counter()
     for index in range(NUM_UPDATES):
         learner.update(data.training_batch(index * size, size, settings.seed), 1e-4)

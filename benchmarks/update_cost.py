@@ -18,10 +18,11 @@ from collections.abc import Callable
 import torch
 
 from seqcritic.config import TYPICAL_COSTS
-from seqcritic.data.spelling import SpellingData
+from seqcritic.data.task import build_task
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.checkpoint import load_weights
 from seqcritic.training.learner import Learner
+from seqcritic.training.rewards import build_score
 
 WARM_UP_UPDATES = 600
 ROUNDS = 60
@@ -31,7 +32,7 @@ def main() -> None:
     """Print one line a method."""
     settings = load_recipe(sys.argv[1], sys.argv[2:])
     torch.set_num_threads(settings.threads)
-    data = SpellingData(settings.data)
+    data = build_task(settings.data)
     size, seed = settings.training.batch, settings.seed
     position = 0
 
@@ -43,19 +44,19 @@ def main() -> None:
         learner.update(batch, 1e-4)
         return time.process_time() - started
 
-    num_tokens = len(data.vocabulary)
-    warm = Learner(with_method(settings, "likelihood"), num_tokens, num_tokens)
+    score = build_score(settings.score, data)
+
+    def learner_of(label: str) -> Learner:
+        return Learner(with_method(settings, label), data.num_source_tokens, data.num_target_tokens, score)
+
+    warm = learner_of("likelihood")
     warm.start_phase("actor")
     for index in range(WARM_UP_UPDATES):
         warm.update(data.training_batch(index * size, size, seed), settings.phases.actor.learning_rate)
 
     updates: dict[str, Callable[[], float]] = {}
     for label in TYPICAL_COSTS:
-        learner = Learner(
-            with_method(settings, "actor-critic" if label == "critic" else label),
-            len(data.vocabulary),
-            len(data.vocabulary),
-        )
+        learner = learner_of("actor-critic" if label == "critic" else label)
         load_weights(learner.networks.actor, warm.actor_weights(), "warm-up")
         learner.start_phase("critic" if label == "critic" else "train")
         updates[label] = lambda learner=learner: update(learner)

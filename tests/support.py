@@ -189,3 +189,9 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 def _below(folder: Path) -> Iterator[Path]:
     yield folder
     yield from sorted(folder.rglob("*"))
+
+
+def word_share(prediction: str, reference: str) -> float:
+    """Return the share of the reference's words that the prediction has: a score as a user would write one."""
+    words = reference.split()
+    return sum(word in prediction.split() for word in words) / max(len(words), 1)

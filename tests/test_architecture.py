@@ -10,10 +10,12 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "config"}
+LEAVES = {"errors", "sections", "data_settings", "config"}
 ALLOWED = {
     "errors": set(),
-    "config": set(),
+    "sections": set(),
+    "data_settings": {"sections"},
+    "config": {"sections", "data_settings"},
     "settings_io": LEAVES,
     "data": LEAVES,
     "models": LEAVES | {"data"},
@@ -24,7 +26,7 @@ ALLOWED = {
     "training": LEAVES | {"settings_io", "data", "models", "decoding", "scores", "methods", "evaluation"},
     "report": set(),
     "comparing": LEAVES | {"settings_io", "data", "evaluation", "training", "report"},
-    "commands": LEAVES | {"settings_io", "training", "comparing", "report"},
+    "commands": LEAVES | {"settings_io", "decoding", "training", "comparing", "report"},
     "cli": LEAVES | {"commands"},
     "__main__": {"cli"},
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seqcritic.evaluation import interval, paired_p_value, signature
+from seqcritic.data.task import build_task
+from seqcritic.evaluation import corpus_metric, interval, paired_p_value, signature
 from seqcritic.scores.edit_distance import CharacterErrorRate
 from seqcritic.settings_io import load_recipe
 
@@ -47,9 +48,25 @@ def test_p_values_of_equal_methods_are_spread_evenly():
     assert 1 <= sum(p_value < 0.2 for p_value in p_values) <= 9
 
 
+def signature_of(*overrides: str) -> str:
+    settings = load_recipe("demo", overrides)
+    return signature(build_task(settings.data), corpus_metric(settings.score), "test", 100)
+
+
 def test_the_signature_names_what_changes_the_figure():
-    plain = signature(load_recipe("demo"), "test", 100)
-    assert "split:test" in plain
-    assert "sentences:100" in plain
+    plain = signature_of()
+    assert "score:CER|split:test|sentences:100|" in plain
     for override in ("data.noise=0.25", "data.length=12", "data.evaluation_seed=9", "score.capped=true"):
-        assert signature(load_recipe("demo", [override]), "test", 100) != plain
+        assert signature_of(override) != plain
+
+
+@pytest.mark.parametrize(
+    ("score", "name"), [("bleu", "BLEU"), ("rouge-l", "ROUGE-L"), ("support:word_share", "support:word_share")]
+)
+def test_scores_are_found_by_name_and_larger_is_better(score, name):
+    metric = corpus_metric(load_recipe("demo", [f"score.name={score}"]).score)
+    assert metric.name == name
+    assert not metric.lower_is_better
+    good = metric.statistics(["a cat sat on a mat"], ["a cat sat on a mat"]).sum(axis=0)
+    bad = metric.statistics(["no dog"], ["a cat sat on a mat"]).sum(axis=0)
+    assert float(metric.of_totals(good)) > float(metric.of_totals(bad))

@@ -116,12 +116,23 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("run", metavar="RUN", help=run_help)
     evaluate.add_argument("--split", choices=("train", "valid", "test"), default="test")
     evaluate.add_argument("--json", action="store_true", help="print JSON")
+    _add_search(evaluate)
+    evaluate.add_argument("--tune-rho", action="store_true", help="choose --rho on the validation set first")
     evaluate.add_argument("overrides", nargs="*", metavar="data.key=value", help="other text than the run's")
     predict = commands.add_parser("predict", help="correct lines from standard input, one in, one out")
     predict.add_argument("run", metavar="RUN", help=run_help)
+    _add_search(predict)
+    predict.add_argument(
+        "--nbest", type=_positive, metavar="N", help="print N predictions a line: score, tab, text; then an empty line"
+    )
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument("runs", nargs="+", metavar="RUN")
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--beam", type=_positive, default=1, metavar="WIDTH", help="beam search (default 1: greedy)")
+    parser.add_argument("--rho", type=float, default=0.0, metavar="R", help="ρ: what each token adds to a score")
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> None:

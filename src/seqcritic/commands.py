@@ -44,27 +44,44 @@ def compare(options: argparse.Namespace) -> int:
 
 def evaluate(options: argparse.Namespace) -> int:
     """Print the score of a model with its interval and signature."""
+    from seqcritic.decoding.search import Search
     from seqcritic.training.run_evaluation import evaluate as run
+    from seqcritic.training.tuning import tune_length_reward
 
-    result = run(options.run, options.split, options.overrides)
+    rho = options.rho
+    if options.tune_rho:
+        rho, scores = tune_length_reward(options.run, options.beam, options.overrides)
+        if not options.json:
+            print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
+    result = run(options.run, options.split, options.overrides, Search(options.beam, rho))
     if options.json:
-        print(json.dumps(result.to_dict()))
-    else:
-        low, high = result.interval
-        print(f"{result.score_name} {result.score:.2f}  (95 % interval {low:.2f} to {high:.2f})")
-        print(result.signature)
+        print(json.dumps(result.to_dict() | {"beam": options.beam, "rho": rho}))
+        return 0
+    low, high = result.interval
+    print(f"{result.score_name} {result.score:.2f}  (95 % interval {low:.2f} to {high:.2f})")
+    print(result.signature)
+    for name, (score, signature) in result.further.items():
+        print(f"{name} {score:.2f}\n{signature}")
     return 0
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Correct lines as they arrive."""
+    """Predict lines as they arrive."""
+    from seqcritic.decoding.search import Search
     from seqcritic.training.model import load_model
-    from seqcritic.training.streaming import arriving_lines
+    from seqcritic.training.streaming import LineProgress, arriving_lines
 
     model = load_model(options.run)
-    for lines in arriving_lines(sys.stdin.fileno()):
-        sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines)))
-        sys.stdout.flush()
+    search = Search(options.beam, options.rho)
+    with LineProgress() as progress:
+        for lines in arriving_lines(sys.stdin.fileno()):
+            if options.nbest:
+                for found in model.predict_several(lines, search, options.nbest):
+                    sys.stdout.write("".join(f"{score:.4f}\t{text}\n" for score, text in found) + "\n")
+            else:
+                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search)))
+            sys.stdout.flush()
+            progress.advance(len(lines))
     return 0
 
 

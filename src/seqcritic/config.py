@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-EMBEDDED = "embedded"
+from seqcritic.data_settings import DataSettings, SpellingSettings
+from seqcritic.sections import Paths, Positive, Rate, Section, Weight
+
 METHOD_NAMES = ("likelihood", "reinforce", "reinforce-critic", "actor-critic")
 PHASES = ("actor", "critic", "train")
 MIXED = "+likelihood"
@@ -27,43 +29,6 @@ TYPICAL_COSTS = {
 }
 
 MethodName = Literal["likelihood", "reinforce", "reinforce-critic", "actor-critic"]
-
-
-def _split(value: Any) -> Any:
-    """Take `a.txt,b.txt` for a list of two paths."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
-Paths = Annotated[tuple[str, ...], BeforeValidator(_split)]
-Positive = Annotated[int, Field(ge=1)]
-Rate = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class Section(BaseModel):
-    """A part of the tree: immutable, and closed to unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DataSettings(Section):
-    """The spelling task: which text, cut how, with how much noise."""
-
-    train: Paths = Field((EMBEDDED,), description="text files, plain or .gz; 'embedded' for the built-in text")
-    valid: Paths = (EMBEDDED,)
-    test: Paths = (EMBEDDED,)
-    length: int = Field(10, ge=1, le=250, description="L: characters kept of each sentence")
-    minimum_length: Positive = Field(1, description="sentences with fewer characters are left out")
-    noise: float = Field(0.3, ge=0, le=1, description="η: probability of replacing a character")
-    windows: Literal["sentences", "words"] = Field(
-        "sentences",
-        description="train on sentence starts only, or on every word start with L characters left",
-    )
-    evaluation_seed: int = Field(0, description="fixes the noise of valid and test, the same for every run")
-    valid_size: Positive | None = Field(None, description="at most so many validation sentences")
-    test_size: Positive | None = None
 
 
 class NetworkSettings(Section):
@@ -96,8 +61,14 @@ class CriticSettings(NetworkSettings):
 class ScoreSettings(Section):
     """The score trained for."""
 
-    name: Literal["edit-distance"] = "edit-distance"
-    normalise: bool = Field(False, description="divide by |Y| as the paper writes; false as the authors ran it")
+    name: str = Field(
+        "edit-distance",
+        pattern=r"^(edit-distance|bleu|rouge-l|[\w.]+:\w+)$",
+        description="edit-distance, bleu, rouge-l, or module:function for f(prediction, reference) -> float",
+    )
+    normalise: bool = Field(
+        False, description="divide edit distances by |Y| as the paper writes; false as the authors ran it"
+    )
     shaping: bool = Field(True, description="reward every token by the change of the score, not only the last")
     capped: bool = Field(False, description="in the reported CER, limit each sentence's error to 1")
 
@@ -155,11 +126,19 @@ class ActorPhaseSettings(PhaseSettings):
     )
 
 
+class CriticPhaseSettings(PhaseSettings):
+    """Pre-training of the critic."""
+
+    explained_variance: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="stop when the critic explains so much of the variance of held-out returns"
+    )
+
+
 class PhasesSettings(Section):
     """Pre-train the actor by likelihood, pre-train the critic with the actor frozen, then train by the method."""
 
     actor: ActorPhaseSettings = ActorPhaseSettings(updates=200_000)
-    critic: PhaseSettings = PhaseSettings(updates=30_000)
+    critic: CriticPhaseSettings = CriticPhaseSettings(updates=30_000)
     train: PhaseSettings = PhaseSettings(updates=200_000, learning_rate=1e-4)
 
 
@@ -220,7 +199,7 @@ class Settings(Section):
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 1
     threads: Positive = 1
-    data: DataSettings = DataSettings()
+    data: DataSettings = SpellingSettings()
     actor: ActorSettings = ActorSettings()
     critic: CriticSettings = CriticSettings()
     score: ScoreSettings = ScoreSettings()
@@ -229,9 +208,3 @@ class Settings(Section):
     training: TrainingSettings = TrainingSettings()
     start: StartSettings = StartSettings()
     compare: CompareSettings = CompareSettings()
-
-    @model_validator(mode="after")
-    def _lengths_agree(self) -> Settings:
-        if self.data.minimum_length > self.data.length:
-            raise ValueError("data.minimum_length is larger than data.length, so no sentence would be left")
-        return self

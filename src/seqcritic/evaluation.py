@@ -1,19 +1,26 @@
-"""Judging an actor: greedy predictions, the corpus score with its interval, and its signature."""
+"""Judging an actor: its predictions, the corpus score with its interval, and its signature."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
 
-from seqcritic.config import ScoreSettings, Settings
+from seqcritic.config import ScoreSettings
+from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.corruption import derive_seed
-from seqcritic.data.spelling import EvaluationSet, SpellingData
-from seqcritic.decoding.sampling import greedy
+from seqcritic.data.task import Task
+from seqcritic.decoding.search import GREEDY, Search, find_best
+from seqcritic.errors import UserError
 from seqcritic.models.actor import Actor
+from seqcritic.scores.corpus_bleu import CorpusBleu
 from seqcritic.scores.edit_distance import CharacterErrorRate
+from seqcritic.scores.function import TextFunction, load_function
+from seqcritic.scores.mean import MeanScore, mean_rouge_l
 from seqcritic.scores.score import Array, CorpusScore
 
 NUM_RESAMPLES = 10_000
@@ -29,23 +36,48 @@ class Judgement:
 
 
 def corpus_metric(settings: ScoreSettings) -> CorpusScore:
-    """Return the score that tables report."""
-    return CharacterErrorRate(settings.capped)
+    """Return the score that tables report for the score trained for."""
+    if settings.name == "edit-distance":
+        return CharacterErrorRate(settings.capped)
+    if settings.name == "bleu":
+        return CorpusBleu()
+    if settings.name == "rouge-l":
+        return mean_rouge_l(UserError)
+    return MeanScore(settings.name, load_user_function(settings.name), [])
+
+
+def load_user_function(name: str) -> TextFunction:
+    """Return the function `module:function` names; modules beside the recipe, in the current folder, are found."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return load_function(name)
+    except ValueError as error:
+        raise UserError(f"score.name: {error}") from None
 
 
 def judge(
     actor: Actor,
-    data: SpellingData,
+    task: Task,
     evaluation_set: EvaluationSet,
     metric: CorpusScore,
+    search: Search = GREEDY,
     between_batches: Callable[[], None] = lambda: None,
 ) -> Judgement:
-    """Predict greedily and score; `between_batches` may raise to break off."""
+    """Predict by a search and score; `between_batches` may raise to break off."""
     predictions: list[str] = []
     for batch in evaluation_set.batches:
-        predictions += data.texts(greedy(actor, batch.sources, batch.source_mask))
+        predictions += task.texts(find_best(actor, batch.sources, batch.source_mask, search))
         between_batches()
-    statistics = metric.statistics(predictions, evaluation_set.references)
+    return score_predictions(predictions, evaluation_set.references, metric)
+
+
+def score_predictions(predictions: list[str], references: list[str], metric: CorpusScore) -> Judgement:
+    """Return predictions with their score; a fault of a user's own function is the user's to mend."""
+    try:
+        statistics = metric.statistics(predictions, references)
+    except ValueError as error:
+        raise UserError(str(error)) from None
     return Judgement(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
 
 
@@ -89,18 +121,9 @@ def _mean_score(runs: Sequence[Array], metric: CorpusScore) -> float:
     return float(np.mean([metric.of_totals(run.sum(axis=0)) for run in runs]))
 
 
-def signature(settings: Settings, split: str, num_sentences: int) -> str:
+def signature(task: Task, metric: CorpusScore, split: str, num_sentences: int, search: Search = GREEDY) -> str:
     """Return what a reader needs to know to obtain the same figure."""
-    data = settings.data
-    parts = {
-        "score": "CER" + (":capped" if settings.score.capped else ""),
-        "split": split,
-        "sentences": num_sentences,
-        "L": data.length,
-        "noise": data.noise,
-        "evaluation_seed": data.evaluation_seed,
-        "search": "greedy",
-        "rapidfuzz": version("rapidfuzz"),
-        "seqcritic": version("seqcritic"),
-    }
-    return "|".join(f"{name}:{value}" for name, value in parts.items())
+    name, *computation = metric.signature()
+    place = [f"split:{split}", f"sentences:{num_sentences}"]
+    versions = [f"seqcritic:{version('seqcritic')}"]
+    return "|".join([name, *place, *task.conditions(), search.signature(), *computation, *versions])

@@ -9,12 +9,13 @@ import difflib
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from seqcritic.config import METHOD_NAMES, MIXED, PAPER_LIKELIHOOD_WEIGHT, Settings
+from seqcritic.data_settings import TASKS
 from seqcritic.errors import UserError
 
 
@@ -142,8 +143,15 @@ def _parse_value(key: str, text: str) -> Any:
 def _known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[str]:
     for name, field in model.model_fields.items():
         yield prefix + name
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _known_keys(field.annotation, f"{prefix}{name}.")
+        # A field is a section, or one of several sections, as the tasks are.
+        for section in _sections_of(field.annotation):
+            yield from _known_keys(section, f"{prefix}{name}.")
+
+
+def _sections_of(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type):
+        return [annotation] if issubclass(annotation, BaseModel) else []
+    return [section for part in get_args(annotation) for section in _sections_of(part)]
 
 
 def _nearest(wrong: str, known: Sequence[str]) -> str:
@@ -153,9 +161,14 @@ def _nearest(wrong: str, known: Sequence[str]) -> str:
 
 def _explain(fault: Any) -> str:
     """Return one line for one fault of pydantic's."""
-    key = ".".join(str(part) for part in fault["loc"])
+    place = list(fault["loc"])
+    if place[:1] == ["data"] and place[1:2] and place[1] in TASKS:
+        del place[1]  # the task, by which pydantic chose among the sections
+    key = ".".join(str(part) for part in place)
     if fault["type"] == "extra_forbidden":
         return f"unknown setting '{key}'{_nearest(key, list(_known_keys()))}"
+    if fault["type"] == "union_tag_invalid":
+        return f"data.task: unknown task '{fault['ctx']['tag']}'; known: {', '.join(TASKS)}"
     if fault["type"] == "value_error":
         return str(fault["ctx"]["error"])
     message = fault["msg"][0].lower() + fault["msg"][1:]

@@ -203,4 +203,4 @@ def test_a_terminal_shows_bars(short_recipe: Path, finished_run: Path, tmp_path:
     assert "pre-training the critic" in shown
     assert "explained variance" in shown
     assert "reinforce-critic" in shown
-    assert "done  valid CER" in shown
+    assert "done  valid score" in shown

@@ -11,7 +11,7 @@ import pytest
 
 from seqcritic.data import parallel
 from seqcritic.data.parallel import Pair, read_pairs, with_progress
-from seqcritic.data.translation_settings import PairFiles, TranslationSettings
+from seqcritic.data_settings import PairFiles, TranslationSettings
 from seqcritic.errors import UserError
 
 

@@ -19,7 +19,7 @@ from seqcritic.data.tokens import (
     vocabulary_digest,
     vocabulary_from_dict,
 )
-from seqcritic.data.translation_settings import TokenSettings
+from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
 
 LINES = ["b b b a a c c", "d , <unk> <unk> <unk> <unk>", "A A", "Übergröße is nice 😀"]

@@ -13,7 +13,7 @@ import torch
 
 from seqcritic.data import translation
 from seqcritic.data.translation import TranslationData
-from seqcritic.data.translation_settings import TranslationSettings
+from seqcritic.data_settings import TranslationSettings
 from seqcritic.errors import UserError
 
 WORDS = {"cat": "Katze", "dog": "Hund", "house": "Haus", "don't": "nicht", "tree": "Baum", "is": "ist"}

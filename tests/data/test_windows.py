@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from seqcritic.config import DataSettings
 from seqcritic.data.batch import Batch
 from seqcritic.data.spelling import SpellingData
 from seqcritic.data.vocabulary import END, SPELLING_ALPHABET, Vocabulary
 from seqcritic.data.windows import Windows
+from seqcritic.data_settings import SpellingSettings
 from seqcritic.errors import UserError
 
 VOCABULARY = Vocabulary(SPELLING_ALPHABET)
@@ -133,7 +133,7 @@ def data(tmp_path) -> SpellingData:
     path = tmp_path / "text.txt"
     path.write_text("".join(f"{sentence} and more\n" for sentence in SENTENCES), encoding="utf-8")
     files = (str(path),)
-    return SpellingData(DataSettings(train=files, valid=files, test=files, noise=0.5, valid_size=40))
+    return SpellingData(SpellingSettings(train=files, valid=files, test=files, noise=0.5, valid_size=40))
 
 
 def test_the_noise_of_evaluation_is_fixed(data: SpellingData):
@@ -168,7 +168,7 @@ def test_a_smaller_evaluation_set_is_spread_over_the_text(data: SpellingData):
     ],
 )
 def test_lines_are_cut_at_words(line: str, pieces: list[str], data: SpellingData):
-    assert data.pieces(line) == pieces
+    assert data.cut(line) == pieces
 
 
 def test_text_with_nothing_long_enough_is_refused(data: SpellingData):

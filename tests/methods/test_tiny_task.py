@@ -24,6 +24,7 @@ from seqcritic.training.learner import Learner
 
 NUM_SYMBOLS = 5
 WORDS = torch.tensor([[1, 2, 3], [3, 1, 2], [2, 4, 4], [5, 5, 1], [4, 1, 5], [1, 5, 2], [2, 2, 2], [3, 4, 1]])
+SCORE = EditDistanceScore(normalise=False)
 BATCH, RATE = 64, 2e-3
 NUM_WARM, NUM_CRITIC, NUM_TRAIN = 250, 400, 300
 LABELS = ("likelihood", "reinforce", "reinforce-critic", "actor-critic", "actor-critic+likelihood")
@@ -59,7 +60,7 @@ def run(learner: Learner, phase: str, first: int, count: int) -> list[dict[str, 
 @pytest.fixture(scope="module")
 def warm_start() -> dict[str, Tensor]:
     torch.set_num_threads(1)
-    learner = Learner(with_method(load_recipe("demo", SIZES), "likelihood"), NUM_SYMBOLS + 1, NUM_SYMBOLS + 1)
+    learner = Learner(with_method(load_recipe("demo", SIZES), "likelihood"), NUM_SYMBOLS + 1, NUM_SYMBOLS + 1, SCORE)
     run(learner, "actor", 0, NUM_WARM)
     return learner.actor_weights()
 
@@ -67,7 +68,7 @@ def warm_start() -> dict[str, Tensor]:
 @pytest.mark.parametrize("label", LABELS)
 def test_the_method_improves_its_warm_start(warm_start, label):
     settings = load_recipe("demo", [*SIZES, "method.gamma_theta=0.1", "method.gamma_phi=0.1"])
-    learner = Learner(with_method(settings, label), NUM_SYMBOLS + 1, NUM_SYMBOLS + 1)
+    learner = Learner(with_method(settings, label), NUM_SYMBOLS + 1, NUM_SYMBOLS + 1, SCORE)
     load_weights(learner.networks.actor, warm_start, "warm start")
     before = error_rate(learner.networks.actor)
     if learner.networks.critic is not None:

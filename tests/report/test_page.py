@@ -131,7 +131,7 @@ def test_exact_prediction_is_ticked(comparison: Comparison) -> None:
 
 def test_translation_is_compared_by_words(comparison: Comparison) -> None:
     example = Example("die katze sass dort", "the cat sat there", {"likelihood": "the dog ran there"})
-    section = render_examples(replace(comparison, examples=(example,)))
+    section = render_examples(replace(comparison, score_name="BLEU", examples=(example,)))
     assert "“dog ran” instead of “cat sat”" in section
     assert "␣" not in section
     assert '<td class="text" dir="auto">die katze sass dort</td>' in section

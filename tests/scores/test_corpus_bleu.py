@@ -38,7 +38,8 @@ def test_scores_keep_the_shape_of_the_totals():
 
 def test_signatures_name_the_tokenisation_and_the_version():
     assert (
-        CorpusBleu().signature() == f"BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
+        "|".join(CorpusBleu().signature())
+        == f"score:BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
     )
     assert "tok:none" in CorpusBleu(tokenised=True).signature()
     score, signature = corpus_chrf(["a cat"], ["a cat"])

@@ -15,6 +15,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.registry import build_method
+from seqcritic.scores.score import Score
 from seqcritic.training import learner
 from seqcritic.training.checkpoint import CheckpointFolder
 from seqcritic.training.model import load_model
@@ -70,8 +71,8 @@ def test_the_run_ends_and_the_checkpoint_stays(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    def build(settings: Settings, name: str) -> Method:
-        method = build_method(settings, name)
+    def build(settings: Settings, name: str, score: Score) -> Method:
+        method = build_method(settings, name, score)
         return Spoiled(method, spoil) if name == phase else method
 
     overrides = [*SHORT, *method_overrides(label)]

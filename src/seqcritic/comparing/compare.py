@@ -10,7 +10,7 @@ from seqcritic.comparing.gather import comparison_of_runs
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, plan_runs, run_settings
 from seqcritic.config import Settings
-from seqcritic.data.spelling import SpellingData
+from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
@@ -46,9 +46,9 @@ def compare(
         settings = settings_from(tree)
     runs = plan_runs(settings, labels, num_seeds, folder)
     # Read once here: a wrong path is told before anything starts, and the runs find the embedded text cached.
-    data = SpellingData(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
-    for split in ("train", "valid", "test"):
-        data.windows(split)
+    task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
+    task.fingerprint()
+    task.evaluation_set("test")
     Jobs(runs, lambda run: run_settings(settings, run), jobs).run()
     in_order = sorted((run for run in runs if run.kind in labels), key=lambda run: (labels.index(run.kind), run.seed))
     comparison = comparison_of_runs(

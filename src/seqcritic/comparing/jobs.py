@@ -178,7 +178,7 @@ def _news(records: list[Record]) -> str:
     """Return the last validation score and what the critic explains."""
     for record in reversed(records):
         if "valid_score" in record:
-            return f"valid CER {record['valid_score']:.2f} (best {record['best_score']:.2f})"
-        if record["phase"] == "critic":
+            return f"valid score {record['valid_score']:.2f} (best {record['best_score']:.2f})"
+        if record["phase"] == "critic" and "td_error" in record:
             return f"TD error {record['td_error']:.3f}, explained variance {record['explained_variance']:.2f}"
     return ""

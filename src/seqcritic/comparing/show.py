@@ -19,5 +19,4 @@ def print_comparison(comparison: Comparison, folder: Path) -> None:
     console.print(terminal_plot(comparison.curves, comparison.score_name), markup=False, highlight=False)
     for note in comparison.notes:
         console.print(note, markup=False, highlight=False)
-    console.print(comparison.signature, markup=False, highlight=False)
     console.print(f"curves: {folder / CURVES_FILE}\nreport: {folder / REPORT_FILE}", markup=False, highlight=False)

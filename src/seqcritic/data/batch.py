@@ -45,3 +45,12 @@ def pad(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:
     for row, sequence in enumerate(sequences):
         tokens[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.int64)
     return tokens, torch.arange(width) < lengths[:, None]
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Fixed pairs to judge a model on: texts for the report and batches for the model, in the same order."""
+
+    batches: list[Batch]
+    sources: list[str]
+    references: list[str]

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from seqcritic.data.text import read_lines
-from seqcritic.data.translation_settings import PairFiles
+from seqcritic.data_settings import PairFiles
 from seqcritic.errors import UserError
 
 REPORT_SECONDS = 5.0

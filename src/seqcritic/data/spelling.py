@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
-from seqcritic.config import EMBEDDED, DataSettings
-from seqcritic.data.batch import Batch, pad
+from seqcritic.data.batch import Batch, EvaluationSet, pad
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.embedded import embedded_text
 from seqcritic.data.text import read_all_lines
 from seqcritic.data.vocabulary import SPELLING_ALPHABET, Vocabulary, normalise_spelling, spelling_table
 from seqcritic.data.windows import Windows
+from seqcritic.data_settings import EMBEDDED, SpellingSettings
 from seqcritic.errors import UserError
 
 EVALUATION_BATCH = 256
 
 
-@dataclass(frozen=True)
-class EvaluationSet:
-    """Fixed pairs to judge a model on: texts for the report and batches for the model, in the same order."""
-
-    batches: list[Batch]
-    sources: list[str]
-    references: list[str]
-
-
 class SpellingData:
-    """Everything the trainer and the evaluator ask of a task."""
+    """Everything the trainer and the evaluator ask of a task (see `data/task.py`)."""
 
-    def __init__(self, settings: DataSettings, report: Callable[[str], None] = lambda line: None) -> None:
+    unknown: int | None = None
+
+    def __init__(self, settings: SpellingSettings, report: Callable[[str], None] = lambda line: None) -> None:
         self.settings = settings
         self.vocabulary = Vocabulary(SPELLING_ALPHABET)
         self._report = report
@@ -89,21 +82,48 @@ class SpellingData:
 
     def texts(self, tokens: torch.Tensor) -> list[str]:
         """Return rows of token numbers as strings, each cut at its end token."""
-        return ["".join(self.vocabulary.decode(row)) for row in tokens.tolist()]
+        return [self.decode(row) for row in tokens.tolist()]
 
-    def pieces(self, line: str) -> list[str]:
+    def decode(self, numbers: Sequence[int]) -> str:
+        """Return target numbers as a string, up to the end token."""
+        return "".join(self.vocabulary.decode(numbers))
+
+    @property
+    def num_source_tokens(self) -> int:
+        """How many tokens the actor may read, the end token counted."""
+        return len(self.vocabulary)
+
+    @property
+    def num_target_tokens(self) -> int:
+        """How many tokens the actor may write, the end token counted."""
+        return len(self.vocabulary)
+
+    def vocabularies(self) -> dict[str, Any]:
+        """Return nothing to store with a model: the alphabet is fixed."""
+        return {}
+
+    def conditions(self) -> list[str]:
+        """Return what of the data changes a score, for its signature."""
+        settings = self.settings
+        return [f"L:{settings.length}", f"noise:{settings.noise}", f"evaluation_seed:{settings.evaluation_seed}"]
+
+    def tokens(self, numbers: Sequence[int]) -> list[str]:
+        """Return target numbers as single tokens, up to the end token."""
+        return self.vocabulary.decode(numbers)
+
+    def cut(self, line: str) -> list[str]:
         """Cut a raw line, brought to the alphabet, into pieces of at most L characters that start at words."""
         text = normalise_spelling(line, self._table)
         pieces: list[str] = []
         while len(text) > self.settings.length:
-            cut = text.rfind(" ", 0, self.settings.length) + 1 or self.settings.length
-            pieces.append(text[:cut])
-            text = text[cut:]
+            end = text.rfind(" ", 0, self.settings.length) + 1 or self.settings.length
+            pieces.append(text[:end])
+            text = text[end:]
         return [*pieces, text] if text else pieces
 
-    def encode(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the texts as padded numbers and their mask."""
-        return pad([self.vocabulary.encode(text) for text in texts])
+    def encode_lines(self, lines: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return lines of the alphabet as padded numbers and their mask."""
+        return pad([self.vocabulary.encode(line) for line in lines])
 
     def _paths(self, split: str) -> tuple[str, ...]:
         paths: tuple[str, ...] = getattr(self.settings, split)

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from seqcritic.data.translation_settings import TokenSettings
 from seqcritic.data.vocabulary import END, END_TEXT
 from seqcritic.data.words import RULES_VERSION, join_words, split_words
+from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
 
 UNKNOWN = 1

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqcritic.data.batch import Batch, pad
+from seqcritic.data.batch import Batch, EvaluationSet, pad
 from seqcritic.data.bucketing import Buckets
 from seqcritic.data.embedded import default_cache_directory
 from seqcritic.data.parallel import Pair, named_files, read_pairs, with_progress
-from seqcritic.data.spelling import EvaluationSet
 from seqcritic.data.token_cache import (
     EncodedPairs,
     PairFilter,
@@ -26,8 +25,8 @@ from seqcritic.data.token_cache import (
     write_atomically,
 )
 from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_digest, vocabulary_from_dict
-from seqcritic.data.translation_settings import PairFiles, TranslationSettings
 from seqcritic.data.words import RULES_VERSION
+from seqcritic.data_settings import PairFiles, TranslationSettings
 from seqcritic.errors import UserError
 
 EVALUATION_BATCH = 256
@@ -37,7 +36,7 @@ Report = Callable[[str], None]
 
 
 class TranslationData:
-    """Everything the trainer and the evaluator ask of a task. Nothing is read before it is asked for."""
+    """Everything the trainer and the evaluator ask of a task (see `data/task.py`), read when it is asked for."""
 
     def __init__(
         self, settings: TranslationSettings, report: Report = lambda line: None, cache: Path | None = None
@@ -70,6 +69,34 @@ class TranslationData:
     def target_vocabulary(self) -> TextVocabulary:
         """The vocabulary of the references and predictions."""
         return self._vocabularies[1]
+
+    @property
+    def num_source_tokens(self) -> int:
+        """How many tokens the actor may read, end and unknown token counted."""
+        return len(self.source_vocabulary)
+
+    @property
+    def num_target_tokens(self) -> int:
+        """How many tokens the actor may write, end and unknown token counted."""
+        return len(self.target_vocabulary)
+
+    @property
+    def unknown(self) -> int | None:
+        """The number of the unknown token on the target side."""
+        return self.target_vocabulary.unknown
+
+    def conditions(self) -> list[str]:
+        """Return what of the data changes a score, for its signature."""
+        tokens = self.settings.target_tokens
+        return [f"tokens:{tokens.kind}{':lowercase' if tokens.lowercase else ''}"]
+
+    def tokens(self, numbers: Sequence[int]) -> list[str]:
+        """Return target numbers as single tokens, up to the end token."""
+        return self.target_vocabulary.tokens(numbers)
+
+    def cut(self, line: str) -> list[str]:
+        """Return a raw line as it is, in one piece."""
+        return [line]
 
     def vocabularies(self) -> dict[str, Any]:
         """Return both vocabularies in a form that JSON holds, to be stored with a model."""
@@ -124,7 +151,11 @@ class TranslationData:
 
     def texts(self, tokens: torch.Tensor) -> list[str]:
         """Return rows of target numbers as readable text, each cut at its end token."""
-        return [self.target_vocabulary.decode(row) for row in tokens.tolist()]
+        return [self.decode(row) for row in tokens.tolist()]
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """Return target numbers as readable text, up to the end token."""
+        return self.target_vocabulary.decode(numbers)
 
     def tokenised_texts(self, tokens: torch.Tensor) -> list[str]:
         """Return rows of target numbers as words between spaces, as scores of tokenised text take predictions."""

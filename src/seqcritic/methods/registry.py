@@ -18,7 +18,6 @@ from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
 from seqcritic.models.actor import Actor
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import Critic
-from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.score import Score
 
 Network = TypeVar("Network", bound=torch.nn.Module)
@@ -32,11 +31,10 @@ REWARD_METHODS: dict[str, RewardMethod] = {
 assert set(METHOD_NAMES) == {"likelihood", *REWARD_METHODS}
 
 
-def build_method(settings: Settings, phase: str) -> Method:
+def build_method(settings: Settings, phase: str, score: Score) -> Method:
     """Return what one phase runs: likelihood for the actor, policy evaluation for the critic, then the method."""
     if phase == "actor" or settings.method.name == "likelihood":
         return Likelihood()
-    score = EditDistanceScore(settings.score.normalise)
     chosen: RewardMethod = CriticTraining if phase == "critic" else REWARD_METHODS[settings.method.name]
     return chosen(settings.method, score, settings.score.shaping)
 

@@ -1,6 +1,5 @@
 """Where a text differs from its reference, by the shortest sequence of edits."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,13 +41,6 @@ def compare_characters(written: str, reference: str) -> Difference:
 def compare_words(written: str, reference: str) -> Difference:
     """Align two texts word by word; any white space between words counts as one space."""
     return _compare(written.split(), reference.split(), " ")
-
-
-def resembles(sources: Sequence[str], references: Sequence[str]) -> bool:
-    """Say whether sources are flawed copies of the references, as in correction, and not another language."""
-    pairs = list(zip(sources, references, strict=True))
-    num_edits = sum(Levenshtein.distance(source, reference) for source, reference in pairs)
-    return num_edits <= 0.5 * sum(max(len(source), len(reference)) for source, reference in pairs)
 
 
 def _compare(written: list[str], reference: list[str], separator: str) -> Difference:

@@ -9,7 +9,6 @@ from seqcritic.report.differences import (
     Piece,
     compare_characters,
     compare_words,
-    resembles,
 )
 from seqcritic.report.markup import Markup, element, join, text
 
@@ -19,7 +18,8 @@ def render_examples(comparison: Comparison) -> Markup:
     examples = comparison.examples
     if not examples:
         return Markup("")
-    is_correction = resembles([e.source for e in examples], [e.reference for e in examples])
+    # A character error rate judges corrections: the source is a flawed copy of the reference, to be marked too.
+    is_correction = comparison.score_name == "CER"
     compare = compare_characters if is_correction else compare_words
     order = comparison.labels
     cards = [

@@ -52,10 +52,10 @@ class CorpusBleu:
         ]
         return np.array(scores, np.float64).reshape(totals.shape[:-1])
 
-    def signature(self) -> str:
-        """Return sacrebleu's signature of this score."""
+    def signature(self) -> list[str]:
+        """Return the name and the parts of sacrebleu's signature."""
         self._corpus.corpus_score(["a"], [["a"]])  # the number of references is part of it
-        return f"BLEU|{self._corpus.get_signature()}"
+        return ["score:BLEU", *str(self._corpus.get_signature()).split("|")]
 
 
 def corpus_chrf(predictions: Sequence[str], references: Sequence[str]) -> tuple[float, str]:

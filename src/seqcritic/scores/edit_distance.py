@@ -10,6 +10,7 @@ Shapes: B examples, T prediction tokens, U reference tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 
 import numpy as np
 import torch
@@ -84,3 +85,7 @@ class CharacterErrorRate:
         """Return 100 Σ distances / Σ lengths."""
         scores: Array = 100 * totals[..., 0] / totals[..., 1]
         return scores
+
+    def signature(self) -> list[str]:
+        """Return the name, whether errors are capped, and the library's version."""
+        return [f"score:CER{':capped' if self.capped else ''}", f"rapidfuzz:{version('rapidfuzz')}"]

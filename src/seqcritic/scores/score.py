@@ -43,6 +43,10 @@ class CorpusScore(Protocol):
         """Return the corpus scores [...] of sums [..., K]."""
         ...
 
+    def signature(self) -> list[str]:
+        """Return `score:NAME` and what else of the score's computation changes the figure."""
+        ...
+
 
 def rewards_from_prefixes(prefixes: Tensor, mask: Tensor, shaping: bool) -> Tensor:
     """Return rewards [B, T] from prefix scores [B, T + 1] and the mask [B, T] of the tokens that count.

@@ -15,6 +15,7 @@ from seqcritic.methods.method import Method
 from seqcritic.methods.networks import follow
 from seqcritic.methods.registry import build_method, build_networks
 from seqcritic.models.dropout import Dropout
+from seqcritic.scores.score import Score
 from seqcritic.training.checkpoint import (
     load_optimiser,
     load_weights,
@@ -30,8 +31,9 @@ TensorGroups = dict[str, dict[str, Tensor]]
 class Learner:
     """What changes when a run learns."""
 
-    def __init__(self, settings: Settings, num_source_tokens: int, num_target_tokens: int) -> None:
+    def __init__(self, settings: Settings, num_source_tokens: int, num_target_tokens: int, score: Score) -> None:
         self.settings = settings
+        self.score = score
         self.generator = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
         weights = torch.Generator().manual_seed(derive_seed(settings.seed, "weights"))
         self.networks = build_networks(settings, num_source_tokens, num_target_tokens, weights)
@@ -51,7 +53,7 @@ class Learner:
     def start_phase(self, phase: str) -> None:
         """Synchronise the followers and begin with fresh optimisers, as the authors do at each phase."""
         self.phase = phase
-        self.method = build_method(self.settings, phase)
+        self.method = build_method(self.settings, phase, self.score)
         networks = self.networks
         if networks.delayed_actor is not None:
             follow(networks.delayed_actor, networks.actor, 1.0)

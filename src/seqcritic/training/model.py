@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from seqcritic.config import Settings
-from seqcritic.data.batch import pad
-from seqcritic.data.spelling import SpellingData
-from seqcritic.decoding.sampling import greedy
+from seqcritic.data.task import Task, build_task
+from seqcritic.decoding.search import GREEDY, Search, find_best, find_several
 from seqcritic.errors import UserError
 from seqcritic.models.actor import Actor
 from seqcritic.settings_io import settings_from
@@ -34,21 +33,33 @@ class Model:
     """A trained actor with what it needs to read and write text."""
 
     actor: Actor
-    data: SpellingData
+    task: Task
     settings: Settings
     description: dict[str, Any]
 
-    def predict(self, lines: Sequence[str]) -> list[str]:
-        """Return the correction of each raw line; lines longer than the model's windows are corrected in pieces."""
-        pieces = [self.data.pieces(line) for line in lines]
-        flat = [piece for line in pieces for piece in line]
-        corrected: list[str] = []
+    def predict(self, lines: Sequence[str], search: Search = GREEDY) -> list[str]:
+        """Return the prediction for each raw line; a spelling model corrects long lines in pieces."""
+        pieces = [self.task.cut(line) for line in lines]
+        flat = [piece for parts in pieces for piece in parts]
+        predicted: list[str] = []
         for first in range(0, len(flat), PREDICTION_BATCH):
-            chunk = flat[first : first + PREDICTION_BATCH]
-            sources, mask = pad([self.data.vocabulary.encode(piece) for piece in chunk])
-            corrected += self.data.texts(greedy(self.actor, sources, mask))
-        remaining = iter(corrected)
-        return ["".join(next(remaining) for _ in line) for line in pieces]
+            sources, mask = self.task.encode_lines(flat[first : first + PREDICTION_BATCH])
+            predicted += self.task.texts(find_best(self.actor, sources, mask, search))
+        remaining = iter(predicted)
+        return ["".join(next(remaining) for _ in parts) for parts in pieces]
+
+    def predict_several(self, lines: Sequence[str], search: Search, num_best: int) -> list[list[tuple[float, str]]]:
+        """Return up to num_best predictions with their scores for each raw line, best first.
+
+        Lines that the model takes in several pieces have no joint score, so they are refused.
+        """
+        pieces = [self.task.cut(line) for line in lines]
+        if any(len(parts) > 1 for parts in pieces):
+            longest = max(lines, key=len)
+            raise UserError(f"--nbest: this model takes a line as long as '{longest[:40]}…' in several pieces")
+        sources, mask = self.task.encode_lines([parts[0] if parts else "" for parts in pieces])
+        found = find_several(self.actor, sources, mask, search, num_best)
+        return [[(each.score, self.task.decode(each.tokens)) for each in hypotheses] for hypotheses in found]
 
 
 def find_weights(place: str | Path) -> Path:
@@ -85,8 +96,7 @@ def load_model(place: str | Path) -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of `pretrained:NAME`."""
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
-    data = SpellingData(settings.data)
-    size = len(data.vocabulary)
-    actor = Actor(settings.actor, size, size, torch.Generator())
+    task = build_task(settings.data, vocabularies=description.get("vocabularies"))
+    actor = Actor(settings.actor, task.num_source_tokens, task.num_target_tokens, torch.Generator())
     load_weights(actor, weights, str(place))
-    return Model(actor.eval(), data, settings, description)
+    return Model(actor.eval(), task, settings, description)

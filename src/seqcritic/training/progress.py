@@ -20,6 +20,7 @@ class Progress:
     best_update: int = 0
     stale_evaluations: int = 0  # evaluations since the best one
     td_errors: list[float] = field(default_factory=list)  # mean of each interval between evaluations
+    explained_variance: float | None = None  # of held-out returns by the critic, at the last evaluation
     td_sum: float = 0.0
     td_count: int = 0
     sums: dict[str, float] = field(default_factory=dict)

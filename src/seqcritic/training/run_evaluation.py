@@ -9,11 +9,15 @@ from typing import Any
 
 import torch
 
-from seqcritic.data.spelling import SpellingData
+from seqcritic.config import Settings
+from seqcritic.data.task import Task, build_task
+from seqcritic.data.translation import TranslationData
+from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.evaluation import corpus_metric, interval, judge, signature
+from seqcritic.scores.corpus_bleu import CorpusBleu, corpus_chrf
 from seqcritic.scores.score import Array
 from seqcritic.settings_io import set_leaves, settings_from
-from seqcritic.training.model import load_model
+from seqcritic.training.model import Model, load_model
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class RunEvaluation:
     score: float
     interval: tuple[float, float]
     signature: str
+    further: dict[str, tuple[float, str]]  # other scores by name, each with its signature
     sources: list[str]
     references: list[str]
     predictions: list[str]
@@ -33,30 +38,53 @@ class RunEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, without the sentences."""
-        names = ("method", "split", "score_name", "score", "interval", "signature")
+        names = ("method", "split", "score_name", "score", "interval", "signature", "further")
         return {name: getattr(self, name) for name in names} | {"sentences": len(self.sources)}
 
 
-def evaluate(place: str | Path, split: str = "test", overrides: Sequence[str] = ()) -> RunEvaluation:
+def evaluate(
+    place: str | Path, split: str = "test", overrides: Sequence[str] = (), search: Search = GREEDY
+) -> RunEvaluation:
     """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
-    model = load_model(place)
-    tree = model.settings.model_dump(mode="json")
-    set_leaves(tree, overrides, section="data")
-    settings = settings_from(tree)
-    torch.set_num_threads(settings.threads)
-    data = SpellingData(settings.data)
-    evaluation_set = data.evaluation_set(split)
-    metric = corpus_metric(settings.score)
-    judgement = judge(model.actor, data, evaluation_set, metric)
+    model, task = load_for_evaluation(place, overrides)
+    evaluation_set = task.evaluation_set(split)
+    metric = corpus_metric(model.settings.score)
+    judgement = judge(model.actor, task, evaluation_set, metric, search)
     return RunEvaluation(
-        method=settings.method.label,
+        method=model.settings.method.label,
         split=split,
         score_name=metric.name,
         score=judgement.score,
         interval=interval([judgement.statistics], metric),
-        signature=signature(settings, split, len(evaluation_set.references)),
+        signature=signature(task, metric, split, len(evaluation_set.references), search),
+        further=_further_scores(model.settings, task, judgement.predictions, evaluation_set.references),
         sources=evaluation_set.sources,
         references=evaluation_set.references,
         predictions=judgement.predictions,
         statistics=judgement.statistics,
     )
+
+
+def load_for_evaluation(place: str | Path, overrides: Sequence[str]) -> tuple[Model, Task]:
+    """Return a model and the task it is judged on, with its own vocabularies."""
+    model = load_model(place)
+    tree = model.settings.model_dump(mode="json")
+    set_leaves(tree, overrides, section="data")
+    settings = settings_from(tree)
+    torch.set_num_threads(settings.threads)
+    return model, build_task(settings.data, vocabularies=model.description.get("vocabularies"))
+
+
+def _further_scores(
+    settings: Settings, task: Task, predictions: list[str], references: list[str]
+) -> dict[str, tuple[float, str]]:
+    """Return the other figures a reader of BLEU expects: chrF, and BLEU by the paper's convention."""
+    if settings.score.name != "bleu" or not isinstance(task, TranslationData):
+        return {}
+    paper = CorpusBleu(tokenised=True)
+    tokenised = [[line.lower() for line in task.tokenised_lines(lines)] for lines in (predictions, references)]
+    totals = paper.statistics(*tokenised).sum(axis=0)
+    return {
+        "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), "|".join(paper.signature())),
+        "chrF": corpus_chrf(predictions, references),
+    }

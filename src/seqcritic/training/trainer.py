@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from seqcritic.config import PhaseSettings, Settings
-from seqcritic.data.spelling import EvaluationSet, SpellingData
+from seqcritic.config import CriticPhaseSettings, PhaseSettings, Settings
+from seqcritic.data.batch import EvaluationSet
+from seqcritic.data.task import build_task
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.evaluation import corpus_metric, judge
 from seqcritic.training.checkpoint import (
@@ -28,6 +29,8 @@ from seqcritic.training.learner import Learner
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, read_network
 from seqcritic.training.phases import has_stopped_growing, learning_rate, planned_phases
 from seqcritic.training.progress import Progress
+from seqcritic.training.readiness import explained_variance, warning
+from seqcritic.training.rewards import build_score
 from seqcritic.training.tracking import Tracker
 
 
@@ -41,11 +44,12 @@ class Trainer:
         self.folder = folder
         self.display = display
         self.stop_signal = stop_signal
-        self.data = SpellingData(settings.data, display.line)
-        self.fingerprint = self.data.fingerprint()
+        self.task = build_task(settings.data, display.line)
+        self.fingerprint = self.task.fingerprint()
         self.metric = corpus_metric(settings.score)
         self.phases = planned_phases(settings)
-        self.learner = Learner(settings, len(self.data.vocabulary), len(self.data.vocabulary))
+        score = build_score(settings.score, self.task)
+        self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score)
         self.progress = Progress()
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
         self._valid: EvaluationSet | None = None
@@ -97,7 +101,7 @@ class Trainer:
 
     def _update(self, phase: str, rate: float, cost: float) -> None:
         progress, size = self.progress, self.settings.training.batch
-        batch = self.data.training_batch(progress.examples, size, self.settings.seed)
+        batch = self.task.training_batch(progress.examples, size, self.settings.seed)
         try:
             measurements = self.learner.update(batch, rate)
         except NonFiniteError as error:
@@ -119,41 +123,68 @@ class Trainer:
         if not due or progress.evaluated_at == progress.update:
             return
         progress.close_interval()
-        if phase != "critic":
+        readiness = self._readiness(phase)
+        if phase == "critic":
+            self._write("critic", phase, readiness)
+        else:
             score = self._validation_score()
             progress.stale_evaluations += 1
             if progress.best_score is None or self._is_better(score, progress.best_score):
                 progress.best_score, progress.best_update = score, progress.update
                 progress.stale_evaluations = 0
                 self.learner.best_actor = self.learner.actor_weights()
-            self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score})
+            self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score} | readiness)
             self.display.line(
                 f"{phase} {progress.update}: valid {self.metric.name} {score:.2f} (best {progress.best_score:.2f})"
             )
         progress.evaluated_at = progress.update
 
+    def _readiness(self, phase: str) -> dict[str, float]:
+        """Return how much the critic explains on validation samples; warn where joint training starts with little."""
+        if phase == "actor" or self.learner.networks.critic is None:
+            return {}
+        learner = self.learner
+        share = explained_variance(learner.networks, self._validation_set().batches, self.settings, learner.score)
+        self.progress.explained_variance = share
+        text = warning(share) if phase == "train" and self.progress.update == 0 else ""
+        self.display.line(text or f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
+        return {"held_out_explained_variance": share}
+
     def _validation_score(self) -> float:
+        actor, valid = self.learner.networks.actor, self._validation_set()
+        return judge(actor, self.task, valid, self.metric, between_batches=self._heed_signal).score
+
+    def _validation_set(self) -> EvaluationSet:
         if self._valid is None:
-            self._valid = self.data.evaluation_set("valid")
-        actor = self.learner.networks.actor
-        return judge(actor, self.data, self._valid, self.metric, self._heed_signal).score
+            self._valid = self.task.evaluation_set("valid")
+        return self._valid
 
     def _is_better(self, score: float, best: float) -> bool:
         return score < best if self.metric.lower_is_better else score > best
 
     def _should_end(self, phase: str, rules: PhaseSettings) -> bool:
         """Apply the phase's stopping rule, at evaluations only."""
-        if rules.patience is None or self.progress.evaluated_at != self.progress.update:
+        if self.progress.evaluated_at != self.progress.update:
             return False
-        if phase == "critic":
-            ended = has_stopped_growing(self.progress.td_errors, rules.patience)
-            reason = "its TD error has stopped growing"
-        else:
-            ended = self.progress.stale_evaluations >= rules.patience
-            reason = f"no better score in {rules.patience} evaluations"
-        if ended:
+        reason = self._critic_reason(rules) if isinstance(rules, CriticPhaseSettings) else self._score_reason(rules)
+        if reason:
             self.display.line(f"phase {phase} ends at update {self.progress.update}: {reason}")
-        return ended
+        return bool(reason)
+
+    def _score_reason(self, rules: PhaseSettings) -> str:
+        """Return why a phase judged by the score should end, if it should."""
+        if rules.patience is None or self.progress.stale_evaluations < rules.patience:
+            return ""
+        return f"no better score in {rules.patience} evaluations"
+
+    def _critic_reason(self, rules: CriticPhaseSettings) -> str:
+        """Return why the critic's pre-training should end, if it should."""
+        wanted, reached = rules.explained_variance, self.progress.explained_variance
+        if wanted is not None and reached is not None and reached >= wanted:
+            return f"the critic explains {100 * reached:.0f} % of the variance of held-out returns"
+        if rules.patience is not None and has_stopped_growing(self.progress.td_errors, rules.patience):
+            return "its TD error has stopped growing"
+        return ""
 
     def _log(self, phase: str) -> dict[str, float]:
         means = self.progress.take_means()
@@ -208,6 +239,8 @@ class Trainer:
         networks = self.learner.networks
         if self.settings.start.actor is not None:
             weights, description = read_network(self.settings.start.actor, "actor")
+            if description.get("vocabularies", {}) != self.task.vocabularies():
+                raise UserError(f"start.actor: {self.settings.start.actor} was trained with other vocabularies")
             load_weights(networks.actor, weights, f"start.actor: {self.settings.start.actor}")
             self.learner.best_actor = self.learner.actor_weights()
             self.progress.examples = description["progress"]["examples"]
@@ -220,7 +253,8 @@ class Trainer:
             self.progress.compute, self.progress.seconds = trained["compute"], trained["seconds"]
 
     def _description(self) -> dict[str, Any]:
-        return {"settings": self.settings.model_dump(mode="json"), "data": self.fingerprint}
+        described = {"settings": self.settings.model_dump(mode="json"), "data": self.fingerprint}
+        return described | {"vocabularies": self.task.vocabularies()}
 
     def _finish(self) -> None:
         """Mark the run finished and export what others load: the best actor, the last critic."""

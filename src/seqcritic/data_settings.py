@@ -1,15 +1,42 @@
-"""Settings of the translation task: which pairs of texts, in which tokens, filtered how."""
+"""The settings of the tasks: which text, in which tokens, cut and filtered how."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from seqcritic.config import Paths, Positive, Section
+from seqcritic.sections import Paths, Positive, Section
 
+EMBEDDED = "embedded"
+TASKS = ("spelling", "translation")
 SPLITS = ("train", "valid", "test")
 NUM_BYTES = 256
+
+
+class SpellingSettings(Section):
+    """The spelling task: which text, cut how, with how much noise."""
+
+    task: Literal["spelling"] = "spelling"
+    train: Paths = Field((EMBEDDED,), description="text files, plain or .gz; 'embedded' for the built-in text")
+    valid: Paths = (EMBEDDED,)
+    test: Paths = (EMBEDDED,)
+    length: int = Field(10, ge=1, le=250, description="L: characters kept of each sentence")
+    minimum_length: Positive = Field(1, description="sentences with fewer characters are left out")
+    noise: float = Field(0.3, ge=0, le=1, description="η: probability of replacing a character")
+    windows: Literal["sentences", "words"] = Field(
+        "sentences",
+        description="train on sentence starts only, or on every word start with L characters left",
+    )
+    evaluation_seed: int = Field(0, description="fixes the noise of valid and test, the same for every run")
+    valid_size: Positive | None = Field(None, description="at most so many validation sentences")
+    test_size: Positive | None = None
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> SpellingSettings:
+        if self.minimum_length > self.length:
+            raise ValueError("data.minimum_length is larger than data.length, so no sentence would be left")
+        return self
 
 
 class PairFiles(Section):
@@ -65,3 +92,15 @@ class TranslationSettings(Section):
             if tokens.kind == "subwords" and (tokens.size is None or tokens.size < NUM_BYTES):
                 raise ValueError(f"data.{side}.size: subwords need a size of at least {NUM_BYTES}, one for each byte")
         return self
+
+
+def _task_of(value: Any) -> str:
+    """Return the task of a section of data settings; spelling where it names none."""
+    task = value.get("task", "spelling") if isinstance(value, dict) else getattr(value, "task", "spelling")
+    return str(task)
+
+
+DataSettings = Annotated[
+    Annotated[SpellingSettings, Tag("spelling")] | Annotated[TranslationSettings, Tag("translation")],
+    Discriminator(_task_of),
+]

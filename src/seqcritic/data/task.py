@@ -1,0 +1,85 @@
+"""What a task must offer the trainer and the evaluator, and the tasks by their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from seqcritic.data.batch import Batch, EvaluationSet
+from seqcritic.data.spelling import SpellingData
+from seqcritic.data.translation import TranslationData
+from seqcritic.data_settings import SpellingSettings, TranslationSettings
+
+
+class Task(Protocol):
+    """Pairs (X, Y) as numbers for the networks and as text for people."""
+
+    @property
+    def num_source_tokens(self) -> int:
+        """How many tokens the actor may read."""
+        ...
+
+    @property
+    def num_target_tokens(self) -> int:
+        """How many tokens the actor may write."""
+        ...
+
+    @property
+    def unknown(self) -> int | None:
+        """The number of the target side's unknown token, which never matches anything."""
+        ...
+
+    def training_batch(self, position: int, size: int, seed: int) -> Batch:
+        """Return a batch of the seeded training stream that begins after `position` examples."""
+        ...
+
+    def evaluation_set(self, split: str) -> EvaluationSet:
+        """Return the fixed pairs of a split."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Return a short hash by which a resumed run knows its data."""
+        ...
+
+    def texts(self, tokens: torch.Tensor) -> list[str]:
+        """Return rows of target numbers as text."""
+        ...
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """Return target numbers as text, up to the end token."""
+        ...
+
+    def tokens(self, numbers: Sequence[int]) -> list[str]:
+        """Return target numbers as single tokens, up to the end token."""
+        ...
+
+    def cut(self, line: str) -> list[str]:
+        """Return a raw line in the pieces the model takes; their predictions are joined again."""
+        ...
+
+    def encode_lines(self, lines: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return pieces of source lines as padded numbers and their mask."""
+        ...
+
+    def vocabularies(self) -> dict[str, Any]:
+        """Return what must be stored with a model, as JSON, so that it can be used without the training text."""
+        ...
+
+    def conditions(self) -> list[str]:
+        """Return what of the data changes a score, for its signature."""
+        ...
+
+
+def build_task(
+    settings: SpellingSettings | TranslationSettings,
+    report: Callable[[str], None] = lambda line: None,
+    vocabularies: dict[str, Any] | None = None,
+) -> Task:
+    """Return the task of the settings; `vocabularies` are those stored with a model, where there is one."""
+    if isinstance(settings, SpellingSettings):
+        return SpellingData(settings, report)
+    if vocabularies:
+        return TranslationData.from_vocabularies(settings, vocabularies, report)
+    return TranslationData(settings, report)

@@ -1,0 +1,55 @@
+"""The search by which a trained actor is used: greedy, or a beam with a length reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.beam import Hypothesis, beam_search
+from seqcritic.decoding.sampling import greedy
+from seqcritic.models.actor import Actor
+
+BEAM_PLACES = 2048  # hypotheses searched at once, so that memory does not grow with the width
+
+
+@dataclass(frozen=True)
+class Search:
+    """The width of the beam, 1 for greedy search, and ρ, what each emitted token adds to a hypothesis' score."""
+
+    width: int = 1
+    length_reward: float = 0.0
+
+    def signature(self) -> str:
+        """Return the search for a score's signature."""
+        return "search:greedy" if self.width == 1 else f"search:beam:{self.width}|rho:{self.length_reward:g}"
+
+
+GREEDY = Search()
+
+
+def find_best(actor: Actor, sources: Tensor, source_mask: Tensor, search: Search) -> Tensor:
+    """Return the best prediction of each source [B, S] as padded tokens [B, T]."""
+    if search.width == 1:
+        return greedy(actor, sources, source_mask)
+    best = [hypotheses[0].tokens for hypotheses in find_several(actor, sources, source_mask, search, 1)]
+    tokens = torch.full((len(best), max(map(len, best), default=0) + 1), END, dtype=torch.int64)
+    for row, found in enumerate(best):
+        tokens[row, : len(found)] = torch.tensor(found, dtype=torch.int64)
+    return tokens
+
+
+def find_several(
+    actor: Actor, sources: Tensor, source_mask: Tensor, search: Search, num_best: int
+) -> list[list[Hypothesis]]:
+    """Return the best hypotheses of each source, best first, a few sources at a time."""
+    size = max(1, BEAM_PLACES // search.width)
+    found: list[list[Hypothesis]] = []
+    for first in range(0, len(sources), size):
+        part = slice(first, first + size)
+        found += beam_search(
+            actor, sources[part], source_mask[part], search.width, search.length_reward, num_best=num_best
+        )
+    return found

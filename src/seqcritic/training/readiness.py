@@ -1,0 +1,46 @@
+"""Is the critic ready? How much of the variance of the realised return it explains, on validation samples.
+
+    1 − Var(G_t − Q̂(ŷ_t)) / Var(G_t),   G_t = Σ_{τ≥t} r_τ
+
+1 is perfect, 0 is no better than a constant. Joint training that starts with a critic that explains little follows
+noise; the warning says so, and `phases.critic.explained_variance` lets the phase end on the figure.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from seqcritic.config import Settings
+from seqcritic.data.batch import Batch
+from seqcritic.data.corruption import derive_seed
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.scores.score import Score
+
+NUM_SENTENCES = 512
+LITTLE = 0.3
+
+
+@torch.no_grad()
+def explained_variance(networks: Networks, batches: list[Batch], settings: Settings, score: Score) -> float:
+    """Return the share explained on samples for the first few hundred validation sentences, by a seed of its own."""
+    method = CriticTraining(settings.method, score, settings.score.shaping)
+    generator = torch.Generator().manual_seed(derive_seed(settings.seed, "readiness"))
+    total, counted = 0.0, 0
+    for batch in batches:
+        measured = method(networks, batch, generator).measurements["explained_variance"]
+        total += measured.item() * len(batch)
+        counted += len(batch)
+        if counted >= NUM_SENTENCES:
+            break
+    return total / counted
+
+
+def warning(share: float) -> str:
+    """Return what to say when joint training starts with this critic; nothing where it explains enough."""
+    if share >= LITTLE:
+        return ""
+    return (
+        f"warning: the critic explains only {100 * share:.0f} % of the variance of held-out returns; joint training "
+        "may hurt before it helps: give phases.critic.updates more, or set phases.critic.explained_variance"
+    )

@@ -1,0 +1,53 @@
+"""Choosing the length reward ρ of a beam search on the validation set.
+
+Pruning does not depend on ρ, so one search that runs to its cap finds the hypotheses of every ρ; each candidate then
+only ranks them anew. The grid grows while its best value lies on its edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from seqcritic.decoding.search import Search, find_several
+from seqcritic.errors import UserError
+from seqcritic.evaluation import corpus_metric, score_predictions
+from seqcritic.training.run_evaluation import load_for_evaluation
+
+STEP = 0.2
+FIRST_GRID = 11  # 0 to 2
+LARGEST = 50
+ALL = 1_000_000  # hypotheses: none is dropped, so no search stops early
+
+
+def tune_length_reward(
+    place: str | Path, width: int, overrides: Sequence[str] = ()
+) -> tuple[float, dict[float, float]]:
+    """Return the best ρ on the validation set, and the score of every ρ tried."""
+    if width == 1:
+        raise UserError("--tune-rho: greedy search has no length reward; give --beam with a width of at least 2")
+    model, task = load_for_evaluation(place, overrides)
+    metric = corpus_metric(model.settings.score)
+    valid = task.evaluation_set("valid")
+    found = [
+        hypotheses
+        for batch in valid.batches
+        for hypotheses in find_several(model.actor, batch.sources, batch.source_mask, Search(width), ALL)
+    ]
+
+    def score(rho: float) -> float:
+        best = [
+            max(hypotheses, key=lambda each: (each.finished, each.log_probability + rho * len(each.tokens)))
+            for hypotheses in found
+        ]
+        return score_predictions([task.decode(each.tokens) for each in best], valid.references, metric).score
+
+    sign = -1 if metric.lower_is_better else 1
+    scores: dict[float, float] = {}
+    while True:
+        index = len(scores)
+        rho = round(STEP * index, 6)
+        scores[rho] = score(rho)
+        best = max(scores, key=lambda value: sign * scores[value])
+        if index >= LARGEST or (index + 1 >= FIRST_GRID and best != rho):
+            return best, scores
