@@ -16,6 +16,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep what the tests cache away from the user's own cache, for this process and those it starts."""
+    os.environ.setdefault("SEQCRITIC_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture(scope="session")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe of a task that takes two seconds."""

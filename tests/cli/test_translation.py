@@ -1,0 +1,131 @@
+"""Translation through the command line: train for BLEU, evaluate by beam, predict raw lines; other scores by name."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seqcritic.cli import main
+from support import records, run
+
+WORDS = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four", "hund": "dog", "katze": "cat"}
+
+
+@pytest.fixture(scope="module")
+def translation_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe of word-by-word translation that trains in seconds, its files beside it."""
+    folder = tmp_path_factory.mktemp("translation")
+    draw = random.Random(0)
+    for split, count in (("train", 200), ("valid", 20), ("test", 30)):
+        sentences = [draw.choices(list(WORDS), k=draw.randint(1, 5)) for _ in range(count)]
+        (folder / f"{split}.de").write_text("".join(f"{' '.join(words)}.\n" for words in sentences), encoding="utf-8")
+        targets = [" ".join(WORDS[word] for word in words) for words in sentences]
+        (folder / f"{split}.en").write_text("".join(f"{target}.\n" for target in targets), encoding="utf-8")
+    sizes = {"embedding": 16, "hidden": 16, "attention": 16, "initial_range": None}
+    files = {
+        split: {"source": f"{folder}/{split}.de", "target": f"{folder}/{split}.en"}
+        for split in ("train", "valid", "test")
+    }
+    tree = {
+        "name": "tiny-translation",
+        "data": {"task": "translation", **files},
+        "actor": sizes,
+        "critic": sizes,
+        "score": {"name": "bleu"},
+        "method": {"name": "actor-critic", "likelihood_weight": 0.1, "gamma_theta": 0.1, "gamma_phi": 0.1},
+        "phases": {
+            "actor": {"updates": 120, "learning_rate": 0.01},
+            "critic": {"updates": 20, "learning_rate": 0.01},
+            "train": {"updates": 10, "learning_rate": 0.001},
+        },
+        "training": {"batch": 16, "evaluate_every": 20, "log_every": 10},
+    }
+    path = folder / "translation.yaml"
+    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def translation_run(translation_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "translation"
+    assert main(["train", str(translation_recipe), "--out", str(out)]) == 0
+    return out
+
+
+def test_it_learns_and_says_how_ready_the_critic_is(translation_run: Path):
+    scores = [record["valid_score"] for record in records(translation_run) if "valid_score" in record]
+    assert max(scores) > 10 + scores[0]
+    shares = [
+        record["held_out_explained_variance"] for record in records(translation_run) if record["kind"] == "critic"
+    ]
+    assert len(shares) == 2
+    assert all(share <= 1 for share in shares)
+
+
+def test_evaluate_by_beam_with_a_tuned_length_reward(translation_run: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["evaluate", str(translation_run), "--beam", "3", "--tune-rho", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["score_name"] == "BLEU"
+    assert result["beam"] == 3
+    assert "search:beam:3|rho:" in result["signature"]
+    assert "tok:13a" in result["signature"]
+    assert "tok:none" in result["further"]["BLEU, tokenised lower-case as in the paper"][1]
+    assert 0 <= result["further"]["chrF"][0] <= 100
+    assert main(["evaluate", str(translation_run)]) == 0
+    assert "chrF" in capsys.readouterr().out
+
+
+def test_tuning_a_greedy_search_is_refused(translation_run: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["evaluate", str(translation_run), "--tune-rho"]) == 2
+    assert "--beam" in capsys.readouterr().err
+
+
+def test_predict_takes_raw_lines_without_the_training_text(translation_run: Path, translation_recipe: Path):
+    hidden = translation_recipe.parent / "train.de"
+    moved = hidden.rename(hidden.with_suffix(".gone"))
+    try:
+        done = run("predict", translation_run, "--beam", "3", input="Eins zwei.\n\nhund katze.\n")
+        several = run("predict", translation_run, "--beam", "3", "--nbest", "2", input="eins zwei.\n")
+    finally:
+        moved.rename(hidden)
+    lines = done.stdout.split("\n")
+    assert done.returncode == 0, done.stderr
+    assert len(lines) == 4
+    assert " ." not in done.stdout, "predictions are detokenised"
+    first, second, blank, _ = several.stdout.split("\n")
+    assert float(first.split("\t")[0]) >= float(second.split("\t")[0])
+    assert blank == ""
+
+
+@pytest.mark.parametrize("score", ["rouge-l", "support:word_share"])
+def test_other_scores_train_too(score: str, translation_recipe: Path, translation_run: Path, tmp_path: Path):
+    short = [f"phases.{phase}.updates=2" for phase in ("critic", "train")]
+    short += [f"start.actor={translation_run}", f"score.name={score}"]
+    assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), *short]) == 0
+    assert records(tmp_path / "run")[-1]["valid_score"] >= 0
+
+
+def test_a_missing_function_is_refused(translation_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    code = main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), "score.name=support:word_shape"])
+    assert code == 2
+    assert "did you mean 'word_share'" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_another_task_is_named(translation_recipe: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["validate", str(translation_recipe), "data.task=summary"]) == 2
+    assert "data.task: unknown task 'summary'; known: spelling, translation" in capsys.readouterr().err
+    assert main(["validate", str(translation_recipe), "data.maximum_lenght=9"]) == 2
+    assert "did you mean 'data.maximum_length'" in capsys.readouterr().err
+
+
+def test_starting_from_an_actor_with_other_vocabularies_is_refused(
+    translation_recipe: Path, translation_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other = [f"start.actor={translation_run}", "data.target_tokens.size=3"]
+    assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), *other]) == 2
+    assert "other vocabularies" in capsys.readouterr().err
