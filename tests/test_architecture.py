@@ -25,8 +25,10 @@ ALLOWED = {
     "evaluation": LEAVES | {"data", "models", "decoding", "scores"},
     "training": LEAVES | {"settings_io", "data", "models", "decoding", "scores", "methods", "evaluation"},
     "report": set(),
+    "inspecting": LEAVES | {"data", "models", "decoding", "scores", "training", "report"},
     "comparing": LEAVES | {"settings_io", "data", "evaluation", "training", "report"},
-    "commands": LEAVES | {"settings_io", "decoding", "training", "comparing", "report"},
+    "preparing": LEAVES | {"data"},
+    "commands": LEAVES | {"settings_io", "decoding", "training", "inspecting", "comparing", "report"},
     "cli": LEAVES | {"commands"},
     "__main__": {"cli"},
 }

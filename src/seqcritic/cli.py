@@ -125,6 +125,18 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     predict.add_argument(
         "--nbest", type=_positive, metavar="N", help="print N predictions a line: score, tab, text; then an empty line"
     )
+    inspect = commands.add_parser(
+        "inspect",
+        help="show the critic's values at every step of a prediction",
+        description="Show, at every step of a prediction, the best tokens by the critic's value, the actor's "
+        "probabilities and the reward; as a page, the attention too.",
+    )
+    inspect.add_argument("run", metavar="RUN", help=run_help)
+    inspect.add_argument("--source", required=True, metavar="TEXT", help="what the actor reads")
+    inspect.add_argument("--reference", required=True, metavar="TEXT", help="what the critic reads")
+    inspect.add_argument("--prediction", metavar="TEXT", help="a prediction to follow (default: the actor's, greedy)")
+    inspect.add_argument("--top", type=_positive, default=3, metavar="K", help="tokens at each step (default 3)")
+    inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument("runs", nargs="+", metavar="RUN")
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
@@ -132,7 +144,9 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=_positive, default=1, metavar="WIDTH", help="beam search (default 1: greedy)")
-    parser.add_argument("--rho", type=float, default=0.0, metavar="R", help="ρ: what each token adds to a score")
+    parser.add_argument(
+        "--rho", type=float, default=0.0, metavar="R", help="what each token adds to the score of a hypothesis"
+    )
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> None:

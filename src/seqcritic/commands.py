@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -71,6 +72,8 @@ def predict(options: argparse.Namespace) -> int:
     from seqcritic.training.model import load_model
     from seqcritic.training.streaming import LineProgress, arriving_lines
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as the lines that come in
     model = load_model(options.run)
     search = Search(options.beam, options.rho)
     with LineProgress() as progress:
@@ -90,14 +93,20 @@ def report(options: argparse.Namespace) -> int:
     from seqcritic.comparing.gather import comparison_of_runs
     from seqcritic.report.page import render_page
 
-    page = render_page(comparison_of_runs([Path(run) for run in options.runs]))
-    path = Path(options.out)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--out: cannot write {path}: {error.strerror or error}") from None
-    print(path)
+    _write_page(options.out, render_page(comparison_of_runs([Path(run) for run in options.runs])))
+    return 0
+
+
+def inspect(options: argparse.Namespace) -> int:
+    """Print the critic's values along one prediction, and write them as a page."""
+    from seqcritic.inspecting.load import inspect as run
+    from seqcritic.inspecting.show import print_values
+    from seqcritic.report.values_page import render_values
+
+    table = run(options.run, options.source, options.reference, options.prediction, options.top)
+    print_values(table)
+    if options.out:
+        _write_page(options.out, render_values(table))
     return 0
 
 
@@ -123,3 +132,13 @@ def env(options: argparse.Namespace) -> int:
     for name, value in environment().items():
         print(f"{name}: {value}")
     return 0
+
+
+def _write_page(out: str, page: str) -> None:
+    path = Path(out)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--out: cannot write {path}: {error.strerror or error}") from None
+    print(path)

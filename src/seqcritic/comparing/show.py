@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-
 from seqcritic.comparing.compare import CURVES_FILE, REPORT_FILE
 from seqcritic.report.comparison import Comparison
+from seqcritic.report.console import open_console
 from seqcritic.report.curves import terminal_plot
 from seqcritic.report.tables import comparison_table
 
 
 def print_comparison(comparison: Comparison, folder: Path) -> None:
     """Print what a person wants to see first."""
-    console = Console()
+    console = open_console()
     console.print(comparison_table(comparison))
     console.print(terminal_plot(comparison.curves, comparison.score_name), markup=False, highlight=False)
     for note in comparison.notes:

@@ -1,0 +1,137 @@
+"""What actor and critic think at every step of one prediction, for any task.
+
+Shapes: B is 1, S source tokens, U reference tokens, T steps, V vocabulary, H actor state, K candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.sampling import greedy
+from seqcritic.errors import NonFiniteError
+from seqcritic.models.actor import Actor
+from seqcritic.models.critic import Critic
+from seqcritic.report import values as report
+from seqcritic.scores.score import Score, rewards_from_prefixes
+
+TokensOf = Callable[[Sequence[int]], list[str]]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How token numbers, without an end token, become what a reader sees: one string a token, or a whole text."""
+
+    source_tokens: TokensOf
+    target_tokens: TokensOf
+    target_text: Callable[[Sequence[int]], str]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The score that pays the rewards, its name for the reader, and whether every token is paid or only the last."""
+
+    score: Score
+    name: str
+    shaping: bool
+
+
+@torch.no_grad()
+def inspect_example(
+    actor: Actor,
+    critic: Critic,
+    example: Batch,
+    wording: Wording,
+    judge: Judge,
+    prediction: Sequence[int] | None = None,
+    top: int = 3,
+    title: str = "",
+    note: str = "",
+) -> report.ValueTable:
+    """Follow a prediction (token numbers without an end token; None for the actor's greedy one) of one example.
+
+    Each step holds the `top` tokens by value and by probability, and the attention by which they were found.
+    """
+    assert len(example) == 1, "one example at a time"
+    tokens = _greedy_tokens(actor, example) if prediction is None else [*prediction, END]
+    taken_T = torch.tensor(tokens)
+    memory = actor.encode(example.sources, example.source_mask)
+    logits_BTV, states_BTH = actor.score(memory, taken_T[None])
+    probabilities_TV = torch.softmax(logits_BTV, dim=2)[0]
+    source_attention_TS = actor.decoder.attend(memory, taken_T[None])[0]
+
+    critic_memory = critic.encode(example.references, example.reference_mask)
+    values_TV = critic.values(critic_memory, taken_T[None], states_BTH)[0]
+    extra = states_BTH if critic.reads_actor_states else None
+    reference_attention_TU = critic.decoder.attend(critic_memory, taken_T[None], extra)[0]
+    if not bool((torch.isfinite(values_TV) & torch.isfinite(probabilities_TV)).all()):
+        raise NonFiniteError("a value of the critic or a probability of the actor is not finite")
+
+    rewards = _rewards(judge, tokens, example)
+    best_TK, likeliest_TK = _leaders(values_TV, top), _leaders(probabilities_TV, top)
+
+    def candidate(step: int, number: int) -> report.Candidate:
+        text = _text_of(number, wording.target_tokens)
+        return report.Candidate(text, values_TV[step, number].item(), probabilities_TV[step, number].item())
+
+    steps = []
+    for step, number in enumerate(tokens):
+        taken = candidate(step, number)
+        steps.append(
+            report.Step(
+                token=taken.token,
+                probability=taken.probability,
+                value=taken.value,
+                reward=rewards[step],
+                best=tuple(candidate(step, other) for other in best_TK[step]),
+                likeliest=tuple(candidate(step, other) for other in likeliest_TK[step]),
+                source_attention=tuple(source_attention_TS[step].tolist()),
+                reference_attention=tuple(reference_attention_TU[step].tolist()),
+            )
+        )
+    return report.ValueTable(
+        source=_texts_of(example.sources, wording.source_tokens),
+        reference=_texts_of(example.references, wording.target_tokens),
+        steps=tuple(steps),
+        prediction=wording.target_text([number for number in tokens if number != END]),
+        score_name=judge.name,
+        title=title,
+        note=note,
+    )
+
+
+def _greedy_tokens(actor: Actor, example: Batch) -> list[int]:
+    """Return the greedy prediction with its end token, or without one where the cap cut it."""
+    tokens: list[int] = greedy(actor, example.sources, example.source_mask)[0].tolist()
+    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+
+
+def _rewards(judge: Judge, tokens: Sequence[int], example: Batch) -> list[float]:
+    """Return the reward of each token [T], as in training."""
+    predictions = torch.tensor([tokens])
+    lengths = (predictions != END).sum(dim=1)
+    reference_lengths = example.reference_mask.sum(dim=1) - 1
+    prefixes = judge.score.prefix_scores(predictions, lengths, example.references, reference_lengths)
+    everything = torch.ones_like(predictions, dtype=torch.bool)
+    rewards: list[float] = rewards_from_prefixes(prefixes, everything, judge.shaping)[0].tolist()
+    return rewards
+
+
+def _leaders(scores_TV: Tensor, top: int) -> list[list[int]]:
+    """Return the numbers of the `top` tokens of each step, the first first."""
+    leaders: list[list[int]] = scores_TV.topk(min(top, scores_TV.shape[1]), dim=1).indices.tolist()
+    return leaders
+
+
+def _texts_of(tokens: Tensor, tokens_of: TokensOf) -> tuple[str, ...]:
+    return tuple(_text_of(number, tokens_of) for number in tokens[0].tolist())
+
+
+def _text_of(number: int, tokens_of: TokensOf) -> str:
+    """Return the text of one token; asked for one by one, for vocabularies stop at the end token."""
+    return report.END if number == END else tokens_of([number])[0]

@@ -1,0 +1,108 @@
+"""The critic of a trained run, on view for one pair of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from seqcritic.config import ScoreSettings
+from seqcritic.data.batch import Batch, pad
+from seqcritic.data.spelling import SpellingData
+from seqcritic.data.task import Task
+from seqcritic.data.translation import TranslationData
+from seqcritic.data.vocabulary import normalise_spelling, spelling_table
+from seqcritic.errors import UserError
+from seqcritic.inspecting.gather import Judge, TokensOf, Wording, inspect_example
+from seqcritic.models.critic import Critic
+from seqcritic.report.values import ValueTable
+from seqcritic.training.checkpoint import load_weights
+from seqcritic.training.model import Model, load_model, read_network
+from seqcritic.training.rewards import build_score
+
+Encode = Callable[[str], list[int]]
+
+
+@dataclass(frozen=True)
+class Languages:
+    """How a task reads raw text on both sides, shows a source's tokens, and how long its training texts were."""
+
+    encode_source: Encode
+    encode_target: Encode
+    source_tokens: TokensOf
+    trained_length: str
+    longest: int
+
+
+def inspect(run: str | Path, source: str, reference: str, prediction: str | None = None, top: int = 3) -> ValueTable:
+    """Follow a prediction (None for the greedy one) of a run's actor with the values of its critic."""
+    model = load_model(run)
+    critic = load_critic(run, model)
+    task, settings = model.task, model.settings
+    languages = languages_of(task)
+    sources = _require_tokens(languages.encode_source(source), "source")
+    references = _require_tokens(languages.encode_target(reference), "reference")
+    return inspect_example(
+        model.actor,
+        critic,
+        Batch(*pad([sources]), *pad([references])),
+        Wording(languages.source_tokens, task.tokens, task.decode),
+        Judge(build_score(settings.score, task), describe_score(settings.score), settings.score.shaping),
+        prediction=None if prediction is None else languages.encode_target(prediction),
+        top=top,
+        title=f"{settings.name}, {settings.method.label}, seed {settings.seed}",
+        note=_write_note(model, languages, max(len(sources), len(references))),
+    )
+
+
+def load_critic(run: str | Path, model: Model) -> Critic:
+    """Return the critic that was trained beside a run's actor, or say that the method has none."""
+    if "critic" not in model.description["digests"]:
+        label = model.settings.method.label
+        raise UserError(f"{run} has no critic ({label} trains none); inspect a run of actor-critic or reinforce-critic")
+    weights, _ = read_network(run, "critic")
+    settings = model.settings
+    critic = Critic(settings.critic, model.task.num_target_tokens, settings.actor.hidden, torch.Generator())
+    load_weights(critic, weights, str(run))
+    return critic.eval()
+
+
+def languages_of(task: Task) -> Languages:
+    """Return how a task reads; a text to be spelled is not cut into pieces, for its values are wanted in one."""
+    if isinstance(task, SpellingData):
+        vocabulary, table = task.vocabulary, spelling_table()
+
+        def encode(text: str) -> list[int]:
+            return vocabulary.encode(normalise_spelling(text, table))
+
+        length = task.settings.length
+        return Languages(encode, encode, vocabulary.decode, f"{length} characters", length)
+    assert isinstance(task, TranslationData)
+    source, target, length = task.source_vocabulary, task.target_vocabulary, task.settings.maximum_length
+    return Languages(source.encode, target.encode, source.tokens, f"at most {length} tokens", length)
+
+
+def describe_score(settings: ScoreSettings) -> str:
+    """Say in words what the rewards add up to."""
+    if settings.name == "edit-distance":
+        return "1 − edit distance / reference length" if settings.normalise else "reference length − edit distance"
+    known = {"bleu": "smoothed sentence BLEU × reference length", "rouge-l": "ROUGE-L × reference length"}
+    return known.get(settings.name, settings.name)
+
+
+def _require_tokens(numbers: list[int], name: str) -> list[int]:
+    if not numbers:
+        raise UserError(f"{name}: empty; give at least one character that is not white space")
+    return numbers
+
+
+def _write_note(model: Model, languages: Languages, length: int) -> str:
+    """Say what a reader must know before taking the values at their word."""
+    notes = []
+    if length > languages.longest:
+        notes.append(f"The model was trained on texts of {languages.trained_length}; this one has {length}.")
+    if not model.description["progress"]["finished"]:
+        notes.append("The run is not finished; its critic may hardly be trained.")
+    return " ".join(notes)

@@ -1,0 +1,12 @@
+"""A prediction's values in the terminal."""
+
+from __future__ import annotations
+
+from seqcritic.report.console import open_console
+from seqcritic.report.values import ValueTable
+from seqcritic.report.values_table import values_table
+
+
+def print_values(table: ValueTable) -> None:
+    """Print the table."""
+    open_console().print(values_table(table))

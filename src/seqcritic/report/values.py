@@ -1,0 +1,166 @@
+"""The critic's values along one prediction: plain data, from which the table and the page are made.
+
+The end token is the empty string here, so that no token of a vocabulary can be mistaken for it; source and reference
+carry theirs, for attention may rest on it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+
+from seqcritic.report.records import Record, finite_or_none
+
+END = ""
+_END_SIGN = "∅"
+_SIGNS = str.maketrans({" ": "␣", "\u00a0": "␣", "\t": "⇥", "\n": "⏎", "\r": "⏎"})
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A token that could be taken: the critic's value Q̂ of it and the actor's probability."""
+
+    token: str
+    value: float
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One token of the prediction, with what actor and critic made of the place before it was taken.
+
+    `best` are the tokens with the largest values, `likeliest` those with the largest probabilities. The actor attends
+    to the source, the critic to the reference.
+    """
+
+    token: str
+    probability: float
+    value: float
+    reward: float
+    best: tuple[Candidate, ...]
+    likeliest: tuple[Candidate, ...]
+    source_attention: tuple[float, ...]
+    reference_attention: tuple[float, ...]
+
+    @property
+    def taken(self) -> Candidate:
+        """The token taken, as a candidate."""
+        return Candidate(self.token, self.value, self.probability)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueTable:
+    """A prediction step by step. Source and reference end with the end token, the prediction unless it was cut."""
+
+    source: tuple[str, ...]
+    reference: tuple[str, ...]
+    steps: tuple[Step, ...]
+    prediction: str
+    score_name: str
+    title: str
+    note: str
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise ValueError("values.steps: empty; a prediction has at least its end token")
+        for name, tokens in (("source", self.source), ("reference", self.reference)):
+            if not tokens or tokens[-1] != END:
+                raise ValueError(f"values.{name}: must end with the end token, the empty string")
+            for index, step in enumerate(self.steps):
+                attention = step.source_attention if name == "source" else step.reference_attention
+                if len(attention) != len(tokens):
+                    found = f"expected {len(tokens)} numbers, one for each token, found {len(attention)}"
+                    raise ValueError(f"values.steps[{index}].{name}_attention: {found}")
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether every token is a character, as in a model that spells."""
+        return all(len(token) <= 1 for token in (*self.source, *self.reference))
+
+    def write(self, tokens: Sequence[str]) -> str:
+        """Write tokens as one line, words apart and characters not, without the end token."""
+        return ("" if self.is_spelled else " ").join(token for token in tokens if token != END)
+
+    @property
+    def score(self) -> float:
+        """The score of the whole prediction: the sum of the rewards."""
+        return sum(step.reward for step in self.steps)
+
+    @property
+    def collected(self) -> tuple[float, ...]:
+        """The rewards summed up to and including each step."""
+        return tuple(accumulate(step.reward for step in self.steps))
+
+    @property
+    def remaining(self) -> tuple[float, ...]:
+        """The rewards that were still to come before each step: what the value of its token forecasts."""
+        return tuple(accumulate(step.reward for step in reversed(self.steps)))[::-1]
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The token of the reference that would go on, at each step, from what was written before it."""
+        return find_continuations(self.reference, [step.token for step in self.steps])
+
+    def to_dict(self) -> dict[str, object]:
+        """Turn the table into what JSON can hold; numbers that are not finite become null."""
+        record = finite_or_none(asdict(self))
+        assert isinstance(record, dict)
+        return record
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, object]) -> "ValueTable":
+        """Read what `to_dict` wrote; a fault is a ValueError that names the field."""
+        record = Record(content, "values")
+        return cls(
+            source=record.texts("source"),
+            reference=record.texts("reference"),
+            steps=tuple(_read_step(step) for step in record.records("steps")),
+            prediction=record.text("prediction"),
+            score_name=record.text("score_name"),
+            title=record.text("title"),
+            note=record.text("note"),
+        )
+
+
+def show_token(token: str) -> str:
+    """Write a token so that the end token and white space can be seen."""
+    return token.translate(_SIGNS) if token else _END_SIGN
+
+
+def find_continuations(reference: Sequence[str], prediction: Sequence[str]) -> tuple[str, ...]:
+    """Return, for each place of a prediction, the token that follows in the reference.
+
+    It follows the beginning of the reference that is nearest, by edit distance, to what the prediction has before that
+    place; of several as near, one that ends with the same token, then the one nearest in length.
+    """
+    length = len(reference) - 1
+    row = list(range(length + 1))
+    found = []
+    for place, token in enumerate(prediction):
+        ranks = []
+        for end, distance in enumerate(row):
+            ends_alike = end > 0 and place > 0 and reference[end - 1] == prediction[place - 1]
+            ranks.append((distance, not ends_alike, abs(end - place), end))
+        found.append(reference[min(ranks)[-1]])
+        following = [place + 1]
+        for end in range(1, length + 1):
+            substituted = row[end - 1] + (token != reference[end - 1])
+            following.append(min(row[end] + 1, following[-1] + 1, substituted))
+        row = following
+    return tuple(found)
+
+
+def _read_step(record: Record) -> Step:
+    return Step(
+        token=record.text("token"),
+        probability=record.number("probability"),
+        value=record.number("value"),
+        reward=record.number("reward"),
+        best=tuple(_read_candidate(candidate) for candidate in record.records("best")),
+        likeliest=tuple(_read_candidate(candidate) for candidate in record.records("likeliest")),
+        source_attention=record.numbers("source_attention"),
+        reference_attention=record.numbers("reference_attention"),
+    )
+
+
+def _read_candidate(record: Record) -> Candidate:
+    return Candidate(record.text("token"), record.number("value"), record.number("probability"))
