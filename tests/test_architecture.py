@@ -27,8 +27,8 @@ ALLOWED = {
     "report": set(),
     "inspecting": LEAVES | {"data", "models", "decoding", "scores", "training", "report"},
     "comparing": LEAVES | {"settings_io", "data", "evaluation", "training", "report"},
-    "preparing": LEAVES | {"data"},
-    "commands": LEAVES | {"settings_io", "decoding", "training", "inspecting", "comparing", "report"},
+    "preparing": {"errors", "data"},
+    "commands": LEAVES | {"settings_io", "decoding", "training", "inspecting", "comparing", "preparing", "report"},
     "cli": LEAVES | {"commands"},
     "__main__": {"cli"},
 }

@@ -67,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_compare(commands)
     _add_readers(commands)
+    _add_prepare(commands)
     validate = commands.add_parser("validate", help="check a recipe and print the resolved configuration")
     _add_recipe(validate)
     commands.add_parser("recipes", help="list the packaged recipes")
@@ -140,6 +141,23 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument("runs", nargs="+", metavar="RUN")
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
+
+
+def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    prepare = commands.add_parser(
+        "prepare",
+        help="make the sets of a published corpus from its original archives",
+        description="Make the training, validation and test sets of a published corpus from its original archives, and "
+        "compare their sizes with the published ones. Running the same command again resumes an interrupted download.",
+    )
+    prepare.add_argument("corpus", choices=("iwslt14", "wmt14-en-fr", "one-billion-word"))
+    prepare.add_argument(
+        "--from",
+        dest="source",
+        metavar="PATH",
+        help="the archive, or a folder with the archives or their files (default: fetch them to DIR/download)",
+    )
+    prepare.add_argument("--out", required=True, metavar="DIR", help="folder of the sets")
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:

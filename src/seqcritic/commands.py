@@ -110,6 +110,16 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def prepare(options: argparse.Namespace) -> int:
+    """Make the sets of a published corpus and print their sizes beside the published ones."""
+    from seqcritic.preparing.prepare import prepare as run
+    from seqcritic.preparing.summary import summary
+
+    prepared = run(options.corpus, options.out, options.source, lambda line: print(line, file=sys.stderr, flush=True))
+    print("\n".join(summary(prepared)))
+    return 0
+
+
 def validate(options: argparse.Namespace) -> int:
     """Print the resolved configuration."""
     print(to_yaml(load_recipe(options.recipe, options.overrides)), end="")
