@@ -20,7 +20,7 @@ ALLOWED = {
     "data": LEAVES,
     "models": LEAVES | {"data"},
     "decoding": LEAVES | {"data", "models"},
-    "scores": set(),
+    "scores": {"errors"},
     "methods": LEAVES | {"data", "models", "decoding", "scores"},
     "evaluation": LEAVES | {"data", "models", "decoding", "scores"},
     "training": LEAVES | {"settings_io", "data", "models", "decoding", "scores", "methods", "evaluation"},

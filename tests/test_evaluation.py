@@ -9,6 +9,7 @@ from seqcritic.data.task import build_task
 from seqcritic.evaluation import corpus_metric, interval, paired_p_value, signature
 from seqcritic.scores.edit_distance import CharacterErrorRate
 from seqcritic.settings_io import load_recipe
+from support import write_text
 
 METRIC = CharacterErrorRate()
 
@@ -48,15 +49,24 @@ def test_p_values_of_equal_methods_are_spread_evenly():
     assert 1 <= sum(p_value < 0.2 for p_value in p_values) <= 9
 
 
-def signature_of(*overrides: str) -> str:
+@pytest.fixture
+def signature_of(tmp_path):
+    """A function that returns the signature of a score on a small text, with overrides of the demo recipe."""
+    text = write_text(tmp_path / "text.txt", num_lines=50)
+    return lambda *overrides: _signature_of([f"data.test={text}", *overrides])
+
+
+def _signature_of(overrides: list[str]) -> str:
     settings = load_recipe("demo", overrides)
     return signature(build_task(settings.data), corpus_metric(settings.score), "test", 100)
 
 
-def test_the_signature_names_what_changes_the_figure():
+def test_the_signature_names_what_changes_the_figure(signature_of, tmp_path):
     plain = signature_of()
+    other = write_text(tmp_path / "other.txt", num_lines=50, seed=1)
+    assert signature_of(f"data.test={other}") != plain
     assert "score:CER|split:test|sentences:100|" in plain
-    for override in ("data.noise=0.25", "data.length=12", "data.evaluation_seed=9", "score.capped=true"):
+    for override in ("data.noise=0.25", "data.minimum_length=3", "data.evaluation_seed=9", "score.capped=true"):
         assert signature_of(override) != plain
 
 

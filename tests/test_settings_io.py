@@ -20,6 +20,7 @@ from seqcritic.settings_io import (
     to_yaml,
     with_method,
 )
+from support import Refusal
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -159,3 +160,14 @@ def test_overrides_of_a_method_reach_only_it():
 def test_unknown_methods_are_refused(label: str):
     with pytest.raises(UserError, match=r"compare\.methods: unknown method"):
         with_method(Settings(), label)
+
+
+def test_a_method_s_override_changes_one_leaf_however_it_is_written():
+    given = ["compare.overrides.actor-critic+likelihood.method.gamma_phi=1"]
+    settings = with_method(load_recipe("demo", given), "actor-critic+likelihood")
+    assert (settings.method.gamma_phi, settings.method.gamma_theta) == (1.0, 0.01)
+    assert settings.method.likelihood_weight == 0.1
+
+
+def test_validate_refuses_what_compare_would(refusal: Refusal):
+    assert "unknown method 'foo'" in refusal("validate", "demo", "compare.methods=likelihood,foo")

@@ -112,7 +112,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    run_help = "a run, a model folder, or pretrained:NAME"
+    run_help = "a run or a model folder"
     evaluate = commands.add_parser("evaluate", help="score a trained model")
     evaluate.add_argument("run", metavar="RUN", help=run_help)
     evaluate.add_argument("--split", choices=("train", "valid", "test"), default="test")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import os
 import sys
 from pathlib import Path
 
 from seqcritic.errors import UserError
-from seqcritic.settings_io import load_recipe, recipe_names, to_yaml
+from seqcritic.settings_io import load_recipe, recipe_names, to_yaml, with_method
 
 
 def train(options: argparse.Namespace) -> int:
@@ -49,6 +50,7 @@ def evaluate(options: argparse.Namespace) -> int:
     from seqcritic.training.run_evaluation import evaluate as run
     from seqcritic.training.tuning import tune_length_reward
 
+    _check_search(options)
     rho = options.rho
     if options.tune_rho:
         rho, scores = tune_length_reward(options.run, options.beam, options.overrides)
@@ -72,6 +74,9 @@ def predict(options: argparse.Namespace) -> int:
     from seqcritic.training.model import load_model
     from seqcritic.training.streaming import LineProgress, arriving_lines
 
+    _check_search(options)
+    if options.nbest and options.nbest > options.beam:
+        raise UserError(f"--nbest {options.nbest} needs a --beam at least as wide")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as the lines that come in
     model = load_model(options.run)
@@ -122,7 +127,10 @@ def prepare(options: argparse.Namespace) -> int:
 
 def validate(options: argparse.Namespace) -> int:
     """Print the resolved configuration."""
-    print(to_yaml(load_recipe(options.recipe, options.overrides)), end="")
+    settings = load_recipe(options.recipe, options.overrides)
+    for label in settings.compare.methods:
+        with_method(settings, label)
+    print(to_yaml(settings), end="")
     return 0
 
 
@@ -142,6 +150,13 @@ def env(options: argparse.Namespace) -> int:
     for name, value in environment().items():
         print(f"{name}: {value}")
     return 0
+
+
+def _check_search(options: argparse.Namespace) -> None:
+    if not math.isfinite(options.rho):
+        raise UserError(f"--rho: {options.rho} is not a finite number")
+    if options.rho and options.beam == 1:
+        raise UserError("--rho: greedy search has no length reward; give --beam with a width of at least 2")
 
 
 def _write_page(out: str, page: str) -> None:

@@ -13,7 +13,6 @@ from seqcritic.data_settings import DataSettings, SpellingSettings
 from seqcritic.sections import Paths, Positive, Rate, Section, Weight
 
 METHOD_NAMES = ("likelihood", "reinforce", "reinforce-critic", "actor-critic")
-PHASES = ("actor", "critic", "train")
 MIXED = "+likelihood"
 PAPER_LIKELIHOOD_WEIGHT = 0.1
 
@@ -146,7 +145,9 @@ class TrainingSettings(Section):
     """How updates are made, judged and saved."""
 
     batch: Positive = 32
-    clip_norm: Annotated[float, Field(gt=0)] | None = Field(50.0, description="largest gradient norm of a network")
+    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        50.0, description="largest gradient norm of a network"
+    )
     evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
     log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
     checkpoint_seconds: Annotated[float, Field(ge=0)] = Field(60.0, description="seconds between checkpoints")
@@ -154,7 +155,7 @@ class TrainingSettings(Section):
 
 
 class StartSettings(Section):
-    """Trained networks to start from: a finished run, a model folder, or `pretrained:NAME` of the package."""
+    """Trained networks to start from: a finished run or a model folder."""
 
     actor: str | None = Field(None, description="skips phases.actor")
     critic: str | None = Field(None, description="skips phases.critic")

@@ -15,7 +15,6 @@ from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.task import Task
 from seqcritic.decoding.search import GREEDY, Search, find_best
-from seqcritic.errors import UserError
 from seqcritic.models.actor import Actor
 from seqcritic.scores.corpus_bleu import CorpusBleu
 from seqcritic.scores.edit_distance import CharacterErrorRate
@@ -42,7 +41,7 @@ def corpus_metric(settings: ScoreSettings) -> CorpusScore:
     if settings.name == "bleu":
         return CorpusBleu()
     if settings.name == "rouge-l":
-        return mean_rouge_l(UserError)
+        return mean_rouge_l()
     return MeanScore(settings.name, load_user_function(settings.name), [])
 
 
@@ -50,10 +49,7 @@ def load_user_function(name: str) -> TextFunction:
     """Return the function `module:function` names; modules beside the recipe, in the current folder, are found."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    try:
-        return load_function(name)
-    except ValueError as error:
-        raise UserError(f"score.name: {error}") from None
+    return load_function(name)
 
 
 def judge(
@@ -73,11 +69,8 @@ def judge(
 
 
 def score_predictions(predictions: list[str], references: list[str], metric: CorpusScore) -> Judgement:
-    """Return predictions with their score; a fault of a user's own function is the user's to mend."""
-    try:
-        statistics = metric.statistics(predictions, references)
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    """Return predictions with their score."""
+    statistics = metric.statistics(predictions, references)
     return Judgement(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
 
 
@@ -126,4 +119,4 @@ def signature(task: Task, metric: CorpusScore, split: str, num_sentences: int, s
     name, *computation = metric.signature()
     place = [f"split:{split}", f"sentences:{num_sentences}"]
     versions = [f"seqcritic:{version('seqcritic')}"]
-    return "|".join([name, *place, *task.conditions(), search.signature(), *computation, *versions])
+    return "|".join([name, *place, *task.conditions(split), search.signature(), *computation, *versions])

@@ -49,7 +49,7 @@ def with_method(settings: Settings, label: str) -> Settings:
     tree = settings.model_dump(mode="json")
     weight = (settings.method.likelihood_weight or PAPER_LIKELIHOOD_WEIGHT) if label != name else 0.0
     tree["method"] |= {"name": name, "likelihood_weight": weight}
-    for key, value in settings.compare.overrides.get(label, {}).items():
+    for key, value in flatten(settings.compare.overrides.get(label, {})).items():
         set_leaf(tree, key, value)
     return settings_from(tree)
 

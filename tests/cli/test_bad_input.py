@@ -157,10 +157,6 @@ def test_models_of_other_sizes(recipe: Path, finished_run: Path, tmp_path: Path,
     assert line.startswith(f"seqcritic: start.critic: {finished_run} does not fit the network of this configuration")
 
 
-def test_pretrained_models_that_do_not_exist(refusal: Refusal):
-    assert "no pretrained model 'pretrained:of-dreams'" in refusal("evaluate", "pretrained:of-dreams")
-
-
 def test_bad_runs_for_a_report(finished_run: Path, tmp_path: Path, refusal: Refusal):
     page = tmp_path / "page.html"
     page.write_text("the old page", encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,11 +17,24 @@ from rich.console import Console
 
 from seqcritic.cli import main
 from seqcritic.comparing import jobs
+from seqcritic.comparing.gather import comparison_of_runs
 from seqcritic.comparing.plan import budget
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.run_folder import read_settings
-from support import Fork, Refusal, complaints, outcome, records, snapshot, start, updates_done, wait_until, write_recipe
+from support import (
+    Fork,
+    Refusal,
+    complaints,
+    outcome,
+    records,
+    snapshot,
+    start,
+    train_here,
+    updates_done,
+    wait_until,
+    write_recipe,
+)
 
 METHODS = ("likelihood", "actor-critic+likelihood", "reinforce", "reinforce-critic")
 SEEDS = (1, 2)
@@ -201,6 +215,18 @@ def test_a_terminal_shows_bars(short_recipe: Path, finished_run: Path, tmp_path:
     assert main(["compare", str(short_recipe), "--methods", "reinforce-critic", "--out", str(tmp_path), given]) == 0
     shown = screen.getvalue()
     assert "pre-training the critic" in shown
-    assert "explained variance" in shown
+    assert "critic " in shown
+    assert "/s" in shown
     assert "reinforce-critic" in shown
-    assert "done  valid score" in shown
+    assert re.search(r"done  [0-9.]+/s  valid score", shown)
+
+
+def test_a_report_keeps_different_experiments_of_one_method_apart(recipe: Path, finished_run: Path, tmp_path: Path):
+    given = ["method.name=actor-critic", f"start.actor={finished_run}", f"start.critic={finished_run}"]
+    one = train_here(recipe, tmp_path / "one", *given)
+    again = train_here(recipe, tmp_path / "again", *given, "seed=2")
+    other = train_here(recipe, tmp_path / "other", *given, "method.gamma_phi=1")
+    rows = comparison_of_runs([one, again, other]).rows
+    assert [row.label for row in rows] == ["actor-critic (one)", "actor-critic (other)"]
+    assert [len(row.seed_scores) for row in rows] == [2, 1]
+    assert [row.updates for row in rows] == [20, 20]

@@ -11,6 +11,7 @@ from seqcritic.config import Settings
 from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import write_folder
+from seqcritic.training.progress import Progress
 
 COSTS = {"critic": 2.0, "reinforce": 1.5, "reinforce-critic": 3.0, "actor-critic": 3.5, "actor-critic+likelihood": 4.0}
 LABELS = ("actor-critic+likelihood", "likelihood", "reinforce")
@@ -27,7 +28,7 @@ def kinds(runs: list[PlannedRun]) -> list[str]:
 
 def critic_of_cost(folder: Path, compute: float) -> None:
     """Write what a finished pre-training of the critic leaves."""
-    parts = {"settings": {"seed": 1}, "data": "x", "progress": {"compute": compute}}
+    parts = {"settings": {"seed": 1}, "data": "x", "progress": Progress(compute=compute).to_dict()}
     write_folder(folder / "model", {"critic": {}}, parts)
 
 

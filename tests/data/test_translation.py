@@ -236,7 +236,5 @@ def test_stored_vocabularies_can_encode_other_training_text(task: Task) -> None:
 def test_text_for_scores_of_tokenised_text(task: Task, kind: str) -> None:
     data = task.data(target_tokens={"kind": kind, "size": 300, "lowercase": True})
     line = "The cat don't!"
-    known = torch.tensor([data.target_vocabulary.encode("cat don't!")])
     expected = "cat don't!" if kind == "whitespace" else "cat don 't !"
-    assert data.tokenised_texts(known) == [expected]
     assert data.tokenised_lines([line]) == [f"the {expected}"]

@@ -157,18 +157,23 @@ def test_a_smaller_evaluation_set_is_spread_over_the_text(data: SpellingData):
 
 
 @pytest.mark.parametrize(
-    ("line", "pieces"),
+    ("line", "windows", "taken"),
     [
-        ("", []),
-        ("  \t ", []),
-        ("ABC", ["abc"]),
-        ("exactly10!", ["exactly10!"]),
-        ("one two three four", ["one two ", "three four"]),
-        ("unbreakablewords here", ["unbreakabl", "ewords ", "here"]),
+        ("", [], []),
+        ("  \t ", [], []),
+        ("ABC", ["abc abc ab"], ["abc"]),
+        ("exactly10!", ["exactly10!"], ["exactly10!"]),
+        ("one two three four", ["one two th", "three four"], ["one two ", "three four"]),
+        ("unbreakablewords here", ["unbreakabl", "ewords her", "words here"], ["unbreakabl", "ewords ", "here"]),
     ],
 )
-def test_lines_are_cut_at_words(line: str, pieces: list[str], data: SpellingData):
-    assert data.cut(line) == pieces
+def test_lines_are_cut_into_whole_windows_of_which_each_character_is_taken_once(
+    line: str, windows: list[str], taken: list[str], data: SpellingData
+):
+    cut = data.cut(line)
+    assert [window for window, _ in cut] == windows
+    assert [window[counted] for window, counted in cut] == taken
+    assert "".join(taken) == line.strip().lower()
 
 
 def test_text_with_nothing_long_enough_is_refused(data: SpellingData):

@@ -10,7 +10,7 @@ import pytest
 
 from seqcritic.data.words import join_words, split_words
 
-TATOEBA = Path("/work/shared/data/tatoeba-de-en")
+TATOEBA = Path(__file__).parents[3] / "shared" / "data" / "tatoeba-de-en"
 
 SPLITS = [
     ("I don't know.", "I don 't know ."),

@@ -11,6 +11,7 @@ import torch
 from rapidfuzz.distance import Levenshtein
 
 from seqcritic.data.batch import pad
+from seqcritic.errors import NonFiniteError, UserError
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.function import FunctionScore, load_function
 
@@ -83,7 +84,7 @@ def test_a_result_that_is_no_number_names_function_and_pair(value: object, fault
     def odd(prediction: str, reference: str) -> object:
         return value if prediction == "ab" else 0.0
 
-    with pytest.raises(ValueError) as raised:
+    with pytest.raises((UserError, NonFiniteError)) as raised:
         prefix_scores(FunctionScore(odd, decode), ["abc"], ["cd"])
     assert str(raised.value) == f"score function {__name__}:{odd.__qualname__} {fault}"
 
@@ -92,7 +93,7 @@ def test_a_function_that_raises_names_function_and_pair_and_keeps_the_cause():
     def divide(prediction: str, reference: str) -> float:
         return len(reference) / len(prediction)
 
-    with pytest.raises(ValueError) as raised:
+    with pytest.raises((UserError, NonFiniteError)) as raised:
         prefix_scores(FunctionScore(divide, decode), ["abc"], ["cd"])
     assert str(raised.value) == (
         f"score function {__name__}:{divide.__qualname__} failed on prediction '' and reference 'cd': "
@@ -103,7 +104,7 @@ def test_a_function_that_raises_names_function_and_pair_and_keeps_the_cause():
 
 def test_a_callable_without_a_name_is_named_by_its_representation():
     score = FunctionScore(functools.partial(max, key=None), decode)
-    with pytest.raises(ValueError, match=r"^score function functools\.partial\(.*\) returned str,"):
+    with pytest.raises(UserError, match=r"^score function functools\.partial\(.*\) returned str,"):
         prefix_scores(score, ["a"], ["a"])
 
 
@@ -164,6 +165,6 @@ def test_a_function_is_loaded_by_name():
     ],
 )
 def test_a_name_that_cannot_be_loaded_is_explained_in_one_line(path: str, message: str):
-    with pytest.raises(ValueError) as raised:
+    with pytest.raises((UserError, NonFiniteError)) as raised:
         load_function(path)
     assert str(raised.value) == message

@@ -23,9 +23,10 @@ from seqcritic.training.checkpoint import (
     under,
     write_folder,
 )
+from seqcritic.training.progress import Progress
 from support import Refusal, method_overrides, snapshot, train_here
 
-PARTS = {"settings": {"seed": 1}, "data": "abc", "progress": {"update": 3}}
+PARTS = {"settings": {"seed": 1}, "data": "abc", "progress": Progress(update=3).to_dict()}
 OVERRIDES = method_overrides("actor-critic")
 
 

@@ -43,5 +43,5 @@ def test_a_log_gets_plain_lines(recipe: Path, tmp_path: Path, capsys: pytest.Cap
     lines = captured.err.splitlines()
     assert f"training actor-critic in {tmp_path / 'run'} with 1 thread(s)" in lines
     assert "phase critic: update 0 of 4" in lines
-    assert any(line.startswith("train 4/4  ") and "actor " in line and "best CER" in line for line in lines)
+    assert any(line.startswith("train 4/4  ") and "actor " in line and "valid CER" in line for line in lines)
     assert lines[-1] == f"finished: {tmp_path / 'run'}"

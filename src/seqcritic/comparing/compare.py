@@ -16,7 +16,7 @@ from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
 from seqcritic.report.tables import markdown_table
-from seqcritic.settings_io import set_leaf, settings_from, to_yaml
+from seqcritic.settings_io import set_leaf, settings_from, to_yaml, with_method
 
 COMPARISON_FILE = "comparison.json"
 REPORT_FILE = "report.html"
@@ -62,12 +62,16 @@ def compare(
 
 
 def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:
-    names = [*labels, "critic"]
-    costs = ", ".join(f"{name} {settings.compare.cost(name):.2f}" for name in names)
-    source = "measured" if all(name in settings.compare.costs for name in names if name != "likelihood") else "typical"
+    with_critic = any(with_method(settings, label).method.needs_critic for label in labels)
+    names = [*labels, "critic"] if with_critic else list(labels)
+    typical = {name for name in names if name != "likelihood" and name not in settings.compare.costs}
+    costs = ", ".join(
+        f"{name} {settings.compare.cost(name):.2f}{' (typical, not measured)' if name in typical else ''}"
+        for name in names
+    )
     return (
         f"Equal compute: {budget(settings):,.0f} likelihood updates for every method after the shared actor, the "
-        f"critic's pre-training included. Cost of one update in likelihood updates ({source}): {costs}."
+        f"critic's pre-training included. Cost of one update in likelihood updates, by the recipe: {costs}."
     )
 
 

@@ -28,19 +28,16 @@ NUM_EXAMPLES = 20
 def comparison_of_runs(
     folders: Sequence[Path], title: str = "", configuration: str = "", notes: tuple[str, ...] = ()
 ) -> Comparison:
-    """Evaluate runs on their test sets and put them side by side; runs of one method count as its seeds."""
+    """Evaluate runs on their test sets and put them side by side; runs that differ by their seed alone are one row."""
     if len(folders) == 1 and (folders[0] / "comparison.json").is_file():
         return _read(folders[0] / "comparison.json")
     groups: dict[str, Group] = {}
-    for folder in folders:
-        label = read_settings(folder).method.label
-        groups.setdefault(label, []).append((folder, evaluate(folder)))
+    for label, members in _experiments(folders).items():
+        groups[label] = [(folder, evaluate(folder)) for folder in members]
     evaluations = [evaluation for group in groups.values() for _, evaluation in group]
     signatures = {evaluation.signature for evaluation in evaluations}
     if len(signatures) > 1:
         raise UserError(f"the runs were not judged on the same test set: {' and '.join(sorted(signatures))}")
-    if any(evaluation.references != evaluations[0].references for evaluation in evaluations):
-        raise UserError("the runs were not judged on the same test set: their data.test are different texts")
     baseline = BASELINE if BASELINE in groups else next(iter(groups))
     first = read_settings(folders[0])
     return Comparison(
@@ -58,6 +55,20 @@ def comparison_of_runs(
     )
 
 
+def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:
+    """Return the runs of each experiment by its label: the method's, and the folder's where two share a method."""
+    experiments: dict[tuple[str, str], list[Path]] = {}
+    for folder in folders:
+        settings = read_settings(folder)
+        shared = settings.model_dump_json(exclude={"seed", "start"})
+        experiments.setdefault((settings.method.label, shared), []).append(folder)
+    methods = [label for label, _ in experiments]
+    return {
+        label if methods.count(label) == 1 else f"{label} ({members[0].name})": members
+        for (label, _), members in experiments.items()
+    }
+
+
 def _row(label: str, group: Group, baseline: Group, is_baseline: bool) -> MethodRow:
     """Average a method's seeds; one bootstrap over the sentences covers all of them."""
     settings = read_settings(group[0][0])
@@ -72,18 +83,23 @@ def _row(label: str, group: Group, baseline: Group, is_baseline: bool) -> Method
         high=high,
         p_value=None if is_baseline else paired_p_value(runs, [other.statistics for _, other in baseline], metric),
         seed_scores=tuple(evaluation.score for _, evaluation in group),
-        updates=round(float(np.mean([entry["total_updates"] for entry in progress]))),
-        cost_per_update=settings.compare.cost(label),
+        updates=round(float(np.mean([_num_updates(folder) for folder, _ in group]))),
+        cost_per_update=settings.compare.cost(settings.method.label),
         seconds=float(np.mean([entry["seconds"] for entry in progress])),
     )
 
 
+def _num_updates(folder: Path) -> int:
+    """Return the updates of the method itself, without those of the pre-trainings."""
+    updates = [record["update"] for record in read_metrics(folder) if record["phase"] == "train"]
+    return int(updates[-1]) if updates else 0
+
+
 def _curve(label: str, folder: Path) -> Curve:
-    points = tuple(
-        Point(record["compute"], record["update"], record["valid_score"])
-        for record in read_metrics(folder)
-        if record["kind"] == "valid"
-    )
+    """Return the validation scores of the method itself, or of the pre-training where there is nothing else."""
+    records = [record for record in read_metrics(folder) if record["kind"] == "valid"]
+    chosen = [record for record in records if record["phase"] == "train"] or records
+    points = tuple(Point(record["compute"], record["update"], record["valid_score"]) for record in chosen)
     return Curve(label, read_settings(folder).seed, points)
 
 

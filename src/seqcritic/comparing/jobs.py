@@ -17,6 +17,7 @@ from seqcritic.comparing.plan import PlannedRun
 from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.settings_io import to_yaml
+from seqcritic.training.display import loss_terms
 from seqcritic.training.phases import planned_phases
 from seqcritic.training.run_folder import check_settings
 from seqcritic.training.tracking import Record, read_metrics
@@ -175,10 +176,13 @@ def _name(run: PlannedRun) -> str:
 
 
 def _news(records: list[Record]) -> str:
-    """Return the last validation score and what the critic explains."""
-    for record in reversed(records):
-        if "valid_score" in record:
-            return f"valid score {record['valid_score']:.2f} (best {record['best_score']:.2f})"
-        if record["phase"] == "critic" and "td_error" in record:
-            return f"TD error {record['td_error']:.3f}, explained variance {record['explained_variance']:.2f}"
-    return ""
+    """Return the rate, the last validation score and the last loss terms of a run."""
+    parts = []
+    means = [record for record in records if record["kind"] == "train"]
+    if len(means) > 1 and means[-1]["seconds"] > means[-2]["seconds"]:
+        done = means[-1]["total_updates"] - means[-2]["total_updates"]
+        parts.append(f"{done / (means[-1]['seconds'] - means[-2]['seconds']):.1f}/s")
+    scores = [record for record in records if "valid_score" in record]
+    if scores:
+        parts.append(f"valid score {scores[-1]['valid_score']:.2f} (best {scores[-1]['best_score']:.2f})")
+    return "  ".join(parts + [loss_terms(record) for record in means[-1:]])

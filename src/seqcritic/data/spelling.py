@@ -102,24 +102,35 @@ class SpellingData:
         """Return nothing to store with a model: the alphabet is fixed."""
         return {}
 
-    def conditions(self) -> list[str]:
+    def conditions(self, split: str) -> list[str]:
         """Return what of the data changes a score, for its signature."""
         settings = self.settings
-        return [f"L:{settings.length}", f"noise:{settings.noise}", f"evaluation_seed:{settings.evaluation_seed}"]
+        noise = [f"L:{settings.length}", f"noise:{settings.noise}", f"evaluation_seed:{settings.evaluation_seed}"]
+        return [f"text:{self.windows(split).fingerprint()[:8]}", *noise]
 
     def tokens(self, numbers: Sequence[int]) -> list[str]:
         """Return target numbers as single tokens, up to the end token."""
         return self.vocabulary.decode(numbers)
 
-    def cut(self, line: str) -> list[str]:
-        """Cut a raw line, brought to the alphabet, into pieces of at most L characters that start at words."""
-        text = normalise_spelling(line, self._table)
-        pieces: list[str] = []
-        while len(text) > self.settings.length:
-            end = text.rfind(" ", 0, self.settings.length) + 1 or self.settings.length
-            pieces.append(text[:end])
-            text = text[end:]
-        return [*pieces, text] if text else pieces
+    def cut(self, line: str) -> list[tuple[str, slice]]:
+        """Cut a raw line, brought to the alphabet, into windows as long as those the model was trained on.
+
+        Windows start at words where they can; each comes with the part of its prediction that counts, so that
+        characters stand in a window of L but are taken once. A line shorter than L is repeated to fill its window.
+        """
+        text, length = normalise_spelling(line, self._table), self.settings.length
+        if not text:
+            return []
+        if len(text) <= length:
+            filled = f"{text} " * (length // (len(text) + 1) + 1)
+            return [(filled[:length] if len(text) < length else text, slice(0, len(text)))]
+        windows, start = [], 0
+        while len(text) - start > length:
+            end = text.rfind(" ", start, start + length) + 1
+            end = end if end > start else start + length
+            windows.append((text[start : start + length], slice(0, end - start)))
+            start = end
+        return [*windows, (text[-length:], slice(start - len(text), None))]
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return lines of the alphabet as padded numbers and their mask."""

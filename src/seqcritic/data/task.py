@@ -55,8 +55,8 @@ class Task(Protocol):
         """Return target numbers as single tokens, up to the end token."""
         ...
 
-    def cut(self, line: str) -> list[str]:
-        """Return a raw line in the pieces the model takes; their predictions are joined again."""
+    def cut(self, line: str) -> list[tuple[str, slice]]:
+        """Return a raw line in the pieces the model takes, each with the part of its prediction that counts."""
         ...
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -67,7 +67,7 @@ class Task(Protocol):
         """Return what must be stored with a model, as JSON, so that it can be used without the training text."""
         ...
 
-    def conditions(self) -> list[str]:
+    def conditions(self, split: str) -> list[str]:
         """Return what of the data changes a score, for its signature."""
         ...
 

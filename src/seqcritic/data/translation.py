@@ -85,18 +85,18 @@ class TranslationData:
         """The number of the unknown token on the target side."""
         return self.target_vocabulary.unknown
 
-    def conditions(self) -> list[str]:
+    def conditions(self, split: str) -> list[str]:
         """Return what of the data changes a score, for its signature."""
         tokens = self.settings.target_tokens
-        return [f"tokens:{tokens.kind}{':lowercase' if tokens.lowercase else ''}"]
+        return [f"text:{self._text_digest(split)[:8]}", f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"]
 
     def tokens(self, numbers: Sequence[int]) -> list[str]:
         """Return target numbers as single tokens, up to the end token."""
         return self.target_vocabulary.tokens(numbers)
 
-    def cut(self, line: str) -> list[str]:
-        """Return a raw line as it is, in one piece."""
-        return [line]
+    def cut(self, line: str) -> list[tuple[str, slice]]:
+        """Return a raw line as it is, in one piece, of whose prediction everything counts."""
+        return [(line, slice(None))]
 
     def vocabularies(self) -> dict[str, Any]:
         """Return both vocabularies in a form that JSON holds, to be stored with a model."""
@@ -144,10 +144,13 @@ class TranslationData:
                 self.settings.maximum_ratio,
             ]
         )
-        valid = hashlib.blake2b(digest_size=8)
-        for pair in self._evaluation_pairs("valid"):
-            valid.update(f"{pair.source}\x1e{pair.target}\x1f".encode())
-        return f"{train[:16]}-{valid.hexdigest()}"
+        return f"{train[:16]}-{self._text_digest('valid')}"
+
+    def _text_digest(self, split: str) -> str:
+        digest = hashlib.blake2b(digest_size=8)
+        for pair in self._evaluation_pairs(split):
+            digest.update(f"{pair.source}\x1e{pair.target}\x1f".encode())
+        return digest.hexdigest()
 
     def texts(self, tokens: torch.Tensor) -> list[str]:
         """Return rows of target numbers as readable text, each cut at its end token."""
@@ -156,12 +159,6 @@ class TranslationData:
     def decode(self, numbers: Sequence[int]) -> str:
         """Return target numbers as readable text, up to the end token."""
         return self.target_vocabulary.decode(numbers)
-
-    def tokenised_texts(self, tokens: torch.Tensor) -> list[str]:
-        """Return rows of target numbers as words between spaces, as scores of tokenised text take predictions."""
-        if self.target_vocabulary.kind == "subwords":
-            return self.tokenised_lines(self.texts(tokens))
-        return [" ".join(self.target_vocabulary.tokens(row)) for row in tokens.tolist()]
 
     def tokenised_lines(self, lines: Sequence[str]) -> list[str]:
         """Return raw target lines as words between spaces, as scores of tokenised text take references."""

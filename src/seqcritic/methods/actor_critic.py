@@ -10,25 +10,18 @@ from __future__ import annotations
 
 import torch
 
-from seqcritic.config import MethodSettings
 from seqcritic.data.batch import Batch
 from seqcritic.methods.losses import actor_critic_loss
-from seqcritic.methods.method import Outcome
+from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
-from seqcritic.scores.score import Score
 
 
-class ActorCritic:
+class ActorCritic(RewardMethod):
     """The actor follows the critic's values of all tokens; the critic follows the delayed actor's returns."""
 
     trains: tuple[str, ...] = ("actor", "critic")
-
-    def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
-        self.settings = settings
-        self.score = score
-        self.shaping = shaping
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
         """Return actor loss plus critic loss: no gradient of one reaches the other's weights."""

@@ -8,8 +8,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from seqcritic.config import MethodSettings
 from seqcritic.data.batch import Batch
 from seqcritic.methods.networks import Networks
+from seqcritic.scores.score import Score
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,15 @@ class Outcome:
 
     loss: Tensor
     measurements: dict[str, Tensor]
+
+
+class RewardMethod:
+    """What all methods that learn from rewards are made of."""
+
+    def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
+        self.settings = settings
+        self.score = score
+        self.shaping = shaping
 
 
 class Method(Protocol):

@@ -20,10 +20,9 @@ from seqcritic.config import MethodSettings
 from seqcritic.data.batch import Batch
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods import losses
-from seqcritic.methods.method import Outcome
+from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Rollout, roll_out
-from seqcritic.scores.score import Score
 
 
 @dataclass(frozen=True)
@@ -82,15 +81,10 @@ def _measurements(values: Tensor, tokens: Tensor, targets: Tensor, returns: Tens
     }
 
 
-class CriticTraining:
+class CriticTraining(RewardMethod):
     """Pre-training of the critic on samples of the frozen actor (step 3 of Algorithm 2)."""
 
     trains: tuple[str, ...] = ("critic",)
-
-    def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
-        self.settings = settings
-        self.score = score
-        self.shaping = shaping
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
         """Return the critic's loss; the sampling actor is the frozen actor, so its states serve both critics."""

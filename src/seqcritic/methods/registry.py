@@ -22,8 +22,8 @@ from seqcritic.scores.score import Score
 
 Network = TypeVar("Network", bound=torch.nn.Module)
 
-RewardMethod = Callable[[MethodSettings, Score, bool], Method]
-REWARD_METHODS: dict[str, RewardMethod] = {
+Builder = Callable[[MethodSettings, Score, bool], Method]
+REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
@@ -35,7 +35,7 @@ def build_method(settings: Settings, phase: str, score: Score) -> Method:
     """Return what one phase runs: likelihood for the actor, policy evaluation for the critic, then the method."""
     if phase == "actor" or settings.method.name == "likelihood":
         return Likelihood()
-    chosen: RewardMethod = CriticTraining if phase == "critic" else REWARD_METHODS[settings.method.name]
+    chosen: Builder = CriticTraining if phase == "critic" else REWARD_METHODS[settings.method.name]
     return chosen(settings.method, score, settings.score.shaping)
 
 

@@ -12,25 +12,18 @@ from __future__ import annotations
 
 import torch
 
-from seqcritic.config import MethodSettings
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
-from seqcritic.methods.method import Outcome
+from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
-from seqcritic.scores.score import Score
 
 
-class Reinforce:
+class Reinforce(RewardMethod):
     """REINFORCE with a learned linear baseline on the actor's states."""
 
     trains: tuple[str, ...] = ("actor", "baseline")
-
-    def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
-        self.settings = settings
-        self.score = score
-        self.shaping = shaping
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
         """Return the actor's loss plus the baseline's squared error."""
@@ -51,7 +44,7 @@ class Reinforce:
         )
 
 
-class ReinforceCritic(Reinforce):
+class ReinforceCritic(RewardMethod):
     """REINFORCE with the critic's expected value under the actor as the baseline."""
 
     trains: tuple[str, ...] = ("actor", "critic")

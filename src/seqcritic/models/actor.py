@@ -22,7 +22,6 @@ class Actor(nn.Module):
         self, settings: ActorSettings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.state_size = settings.hidden
         self.num_tokens = num_target_tokens
         embedding = nn.Embedding(num_source_tokens, settings.embedding)
         self.encoder: BidirectionalEncoder | WindowEncoder = (

@@ -17,6 +17,8 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from seqcritic.errors import NonFiniteError, UserError
+
 TextFunction = Callable[[str, str], float]
 
 
@@ -61,16 +63,16 @@ class FunctionScore:
 
 
 def call_on_pair(function: TextFunction, prediction: str, reference: str) -> float:
-    """Return the function's score of one pair; raise ValueError with the pair if there is none."""
+    """Return the function's score of one pair, or name the pair for which it has none."""
     pair = f"on prediction {prediction!r} and reference {reference!r}"
     try:
         value: object = function(prediction, reference)
     except Exception as error:
-        raise ValueError(f"score function {name_of(function)} failed {pair}: {error!r}") from error
+        raise UserError(f"score function {name_of(function)} failed {pair}: {error!r}") from error
     if not isinstance(value, Real):
-        raise ValueError(f"score function {name_of(function)} returned {type(value).__name__}, not a number, {pair}")
+        raise UserError(f"score function {name_of(function)} returned {type(value).__name__}, not a number, {pair}")
     if not math.isfinite(value):
-        raise ValueError(f"score function {name_of(function)} returned {value} {pair}")
+        raise NonFiniteError(f"score function {name_of(function)} returned {value} {pair}")
     return float(value)
 
 
@@ -81,27 +83,27 @@ def name_of(function: TextFunction) -> str:
 
 
 def load_function(path: str) -> TextFunction:
-    """Import the function that "module:function" names; raise ValueError if there is none."""
+    """Import the function that "module:function" names; or say why there is none."""
     module_name, _, name = path.partition(":")
     if not (all(part.isidentifier() for part in module_name.split(".")) and name.isidentifier()):
-        raise ValueError(f"'{path}' names no function; write 'module:function', as in 'my_scores:overlap'")
+        raise UserError(f"'{path}' names no function; write 'module:function', as in 'my_scores:overlap'")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise ValueError(f"'{path}': importing '{module_name}' failed: {error}") from error
-        raise ValueError(
+            raise UserError(f"'{path}': importing '{module_name}' failed: {error}") from error
+        raise UserError(
             f"'{path}': no module '{error.name}'; write it without '.py' and set PYTHONPATH to its folder"
         ) from error
     except Exception as error:
-        raise ValueError(f"'{path}': importing '{module_name}' failed: {error!r}") from error
+        raise UserError(f"'{path}': importing '{module_name}' failed: {error!r}") from error
     try:
         function: object = getattr(module, name)
     except AttributeError as error:
         callables = [member for member, value in vars(module).items() if callable(value)]
         close = difflib.get_close_matches(name, callables, n=1, cutoff=0.5)
         hint = f" (did you mean '{close[0]}'?)" if close else ""
-        raise ValueError(f"'{path}': module '{module_name}' has no '{name}'{hint}") from error
+        raise UserError(f"'{path}': module '{module_name}' has no '{name}'{hint}") from error
     if not callable(function):
-        raise ValueError(f"'{path}' is {type(function).__name__}, not a function")
+        raise UserError(f"'{path}' is {type(function).__name__}, not a function")
     return function

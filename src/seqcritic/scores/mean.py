@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
 
+from seqcritic.errors import UserError
 from seqcritic.scores.function import TextFunction, call_on_pair
 from seqcritic.scores.score import Array
 
@@ -37,12 +38,12 @@ class MeanScore:
         return [f"score:{self.name}", *self._signature]
 
 
-def mean_rouge_l(missing: Callable[[str], Exception]) -> MeanScore:
-    """Return ROUGE-L F-measure by the rouge-score library, in percent; `missing` makes the error if it is absent."""
+def mean_rouge_l() -> MeanScore:
+    """Return ROUGE-L F-measure by the rouge-score library, in percent."""
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError:
-        raise missing("score.name: ROUGE-L needs the extra 'rouge': pip install 'seqcritic[rouge]'") from None
+        raise UserError("score.name: ROUGE-L needs the extra 'rouge': pip install 'seqcritic[rouge]'") from None
     scorer = RougeScorer(["rougeL"])
 
     def measure(prediction: str, reference: str) -> float:

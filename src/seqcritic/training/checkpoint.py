@@ -23,7 +23,8 @@ from seqcritic.errors import UserError
 
 FORMAT = "seqcritic-checkpoint-1"
 KEPT = 2
-PARTS = ("digests", "settings", "data", "progress")
+PARTS = {"digests": dict, "settings": dict, "data": str, "progress": dict}
+COUNTS = ("total_updates", "examples", "compute", "seconds", "finished")  # what others read of the progress
 
 
 def write_folder(target: Path, tensors: Mapping[str, Mapping[str, Tensor]], description: dict[str, Any]) -> None:
@@ -40,10 +41,13 @@ def write_folder(target: Path, tensors: Mapping[str, Mapping[str, Tensor]], desc
         text = json.dumps({"format": FORMAT, "digests": digests} | description, indent=1)
         _write_synced(temporary / "description.json", text.encode())
         _sync_folder(temporary)
+        old = target.with_name(f".{target.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
         if target.exists():
-            shutil.rmtree(target)
+            target.rename(old)
         temporary.rename(target)
         _sync_folder(target.parent)
+        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise UserError(f"cannot write {target}: {error.strerror or error}; what was there before is kept") from None
@@ -62,7 +66,8 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise UserError(f"{path} is damaged ({error}); remove the folder {folder} and go on from another") from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise UserError(f"{path} is not of the format {FORMAT}; it was written by something else")
-    missing = [name for name in PARTS if not description.get(name)]
+    missing = [name for name in PARTS if not isinstance(description.get(name), PARTS[name]) or not description[name]]
+    missing = missing or [f"progress.{name}" for name in COUNTS if name not in description["progress"]]
     if missing:
         raise UserError(
             f"{path} is damaged (it has no {missing[0]}); remove the folder {folder} and go on from another"

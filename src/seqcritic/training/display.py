@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Protocol
 
 from rich.console import Console
@@ -64,9 +65,8 @@ class PlainDisplay:
         """Print a line when there are new means."""
         if means:
             left = (self.total - done) / rate if rate else 0.0
-            self.line(
-                f"{self.phase} {done}/{self.total}  {rate:.1f}/s  eta {_clock(left)}  {_terms(means)}  {best}".rstrip()
-            )
+            place = f"{self.phase} {done}/{self.total}  {rate:.1f}/s  eta {_clock(left)}"
+            self.line(f"{place}  {loss_terms(means)}  {best}".rstrip())
 
     def close(self) -> None:
         """Nothing to restore."""
@@ -104,7 +104,7 @@ class LiveDisplay:
         """Move the bar."""
         self.progress.update(self.task, completed=done, rate=rate, best=best)
         if means:
-            self.progress.update(self.task, terms=_terms(means))
+            self.progress.update(self.task, terms=loss_terms(means))
 
     def close(self) -> None:
         """Stop the bar."""
@@ -117,7 +117,8 @@ def choose_display() -> Display:
     return LiveDisplay(console) if console.is_terminal else PlainDisplay()
 
 
-def _terms(means: dict[str, float]) -> str:
+def loss_terms(means: Mapping[str, float]) -> str:
+    """Return the losses and what tells of the critic, shortly."""
     return " ".join(f"{short} {means[name]:.3g}" for name, short in SHOWN if name in means)
 
 

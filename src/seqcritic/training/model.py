@@ -1,13 +1,12 @@
 """Trained models on disk: a folder with the actor, the critic where there is one, and a description.
 
-A run exports one when it finishes; the package ships some (`pretrained:NAME`).
+A run exports one when it finishes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from seqcritic.models.actor import Actor
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
 
-PRETRAINED = "pretrained:"
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
 PREDICTION_BATCH = 256
@@ -40,13 +38,13 @@ class Model:
     def predict(self, lines: Sequence[str], search: Search = GREEDY) -> list[str]:
         """Return the prediction for each raw line; a spelling model corrects long lines in pieces."""
         pieces = [self.task.cut(line) for line in lines]
-        flat = [piece for parts in pieces for piece in parts]
+        flat = [piece for parts in pieces for piece, _ in parts]
         predicted: list[str] = []
         for first in range(0, len(flat), PREDICTION_BATCH):
             sources, mask = self.task.encode_lines(flat[first : first + PREDICTION_BATCH])
             predicted += self.task.texts(find_best(self.actor, sources, mask, search))
         remaining = iter(predicted)
-        return ["".join(next(remaining) for _ in parts) for parts in pieces]
+        return ["".join(next(remaining)[counted] for _, counted in parts) for parts in pieces]
 
     def predict_several(self, lines: Sequence[str], search: Search, num_best: int) -> list[list[tuple[float, str]]]:
         """Return up to num_best predictions with their scores for each raw line, best first.
@@ -57,19 +55,13 @@ class Model:
         if any(len(parts) > 1 for parts in pieces):
             longest = max(lines, key=len)
             raise UserError(f"--nbest: this model takes a line as long as '{longest[:40]}…' in several pieces")
-        sources, mask = self.task.encode_lines([parts[0] if parts else "" for parts in pieces])
+        sources, mask = self.task.encode_lines([parts[0][0] if parts else "" for parts in pieces])
         found = find_several(self.actor, sources, mask, search, num_best)
         return [[(each.score, self.task.decode(each.tokens)) for each in hypotheses] for hypotheses in found]
 
 
 def find_weights(place: str | Path) -> Path:
-    """Return the folder that holds the weights of a model folder, a run, or `pretrained:NAME`."""
-    text = str(place)
-    if text.startswith(PRETRAINED):
-        folder = Path(str(files("seqcritic").joinpath("pretrained", text.removeprefix(PRETRAINED))))
-        if not folder.is_dir():
-            raise UserError(f"no pretrained model '{text}' in this installation of seqcritic")
-        return folder
+    """Return the folder that holds the weights of a model folder or a run."""
     path = Path(place)
     if not path.exists():
         raise UserError(f"no such run or model: {path}")
@@ -93,7 +85,7 @@ def read_network(place: str | Path, name: str) -> tuple[dict[str, Tensor], dict[
 
 
 def load_model(place: str | Path) -> Model:
-    """Return the best actor of a run, finished or not, of a model folder, or of `pretrained:NAME`."""
+    """Return the best actor of a run, finished or not, or of a model folder."""
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
     task = build_task(settings.data, vocabularies=description.get("vocabularies"))

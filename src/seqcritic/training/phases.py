@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from seqcritic.config import PhaseSettings, Settings
 
+RISE = 1.05  # what counts as growth of the TD error, over the lowest before it
+
 
 def planned_phases(settings: Settings) -> list[str]:
     """Return the phases a run goes through; what it starts from a trained network is left out."""
@@ -32,9 +34,10 @@ def has_stopped_growing(errors: Sequence[float], patience: int) -> bool:
 
     A fresh critic's error falls at first while it learns the mean; then it grows while the values spread back from
     the end of the sequence, and the authors stop shortly after that. The peak is therefore sought after the first
-    rise only, and an error that never rose is still settling.
+    rise by more than noise, and an error that never rose so is still settling.
     """
-    rise = next((index for index in range(1, len(errors)) if errors[index] > errors[index - 1]), None)
+    rises = (index for index in range(1, len(errors)) if errors[index] > RISE * min(errors[:index]))
+    rise = next(rises, None)
     if rise is None:
         return False
     peak = max(range(rise, len(errors)), key=errors.__getitem__)

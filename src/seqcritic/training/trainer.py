@@ -53,6 +53,7 @@ class Trainer:
         self.progress = Progress()
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
         self._valid: EvaluationSet | None = None
+        self._news = ""  # the last validation score, for the display
         self._saved_at = time.monotonic()
         if not self._restore():
             self._start_from_trained()
@@ -88,13 +89,15 @@ class Trainer:
         while True:
             clock = time.monotonic()
             self._evaluate_if_due(phase, rules)
-            if progress.update >= rules.updates or self._should_end(phase, rules):
-                break
-            self._update(phase, learning_rate(rules, progress.update), cost)
+            ended = progress.update >= rules.updates or self._should_end(phase, rules)
+            if not ended:
+                self._update(phase, learning_rate(rules, progress.update), cost)
             progress.seconds += time.monotonic() - clock
+            if ended:
+                break
             means = self._log(phase) if progress.update % self.settings.training.log_every == 0 else {}
             rate = (progress.update - done_before) / (time.monotonic() - started)
-            self.display.advance(progress.update, rate, means, self._best_text())
+            self.display.advance(progress.update, rate, means, self._news)
             self._heed_signal()
             if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
                 self._save()
@@ -105,16 +108,20 @@ class Trainer:
         try:
             measurements = self.learner.update(batch, rate)
         except NonFiniteError as error:
-            kept = self.checkpoints.latest()
-            raise NonFiniteError(
-                f"{error} at update {progress.update + 1} of phase '{phase}'; the last good checkpoint is "
-                f"{kept if kept else 'none yet'}; try a smaller phases.{phase}.learning_rate"
-            ) from None
+            raise self._located(error, phase, progress.update + 1) from None
         progress.update += 1
         progress.total_updates += 1
         progress.examples += size
         progress.compute += cost
         progress.add(measurements)
+
+    def _located(self, error: NonFiniteError, phase: str, update: int) -> NonFiniteError:
+        """Return the error with where it happened, what is kept, and what to try."""
+        kept = self.checkpoints.latest()
+        return NonFiniteError(
+            f"{error} at update {update} of phase '{phase}'; the last good checkpoint is "
+            f"{kept if kept else 'none yet'}; try a smaller phases.{phase}.learning_rate"
+        )
 
     def _evaluate_if_due(self, phase: str, rules: PhaseSettings) -> None:
         """Evaluate every so many updates and at the end; the critic's phase is judged by its TD error."""
@@ -134,9 +141,8 @@ class Trainer:
                 progress.stale_evaluations = 0
                 self.learner.best_actor = self.learner.actor_weights()
             self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score} | readiness)
-            self.display.line(
-                f"{phase} {progress.update}: valid {self.metric.name} {score:.2f} (best {progress.best_score:.2f})"
-            )
+            self._news = f"valid {self.metric.name} {score:.2f} (best {progress.best_score:.2f})"
+            self.display.line(f"{phase} {progress.update}: {self._news}")
         progress.evaluated_at = progress.update
 
     def _readiness(self, phase: str) -> dict[str, float]:
@@ -144,7 +150,10 @@ class Trainer:
         if phase == "actor" or self.learner.networks.critic is None:
             return {}
         learner = self.learner
-        share = explained_variance(learner.networks, self._validation_set().batches, self.settings, learner.score)
+        try:
+            share = explained_variance(learner.networks, self._validation_set().batches, self.settings, learner.score)
+        except NonFiniteError as error:
+            raise self._located(error, phase, self.progress.update) from None
         self.progress.explained_variance = share
         text = warning(share) if phase == "train" and self.progress.update == 0 else ""
         self.display.line(text or f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
@@ -204,10 +213,6 @@ class Trainer:
         self.tracker.write(place | values | {"seconds": progress.seconds})
         progress.metrics_bytes = self.tracker.offset
 
-    def _best_text(self) -> str:
-        best = self.progress.best_score
-        return "" if best is None else f"best {self.metric.name} {best:.2f}"
-
     def _heed_signal(self) -> None:
         """Checkpoint and leave when asked to stop."""
         number = self.stop_signal()
@@ -227,10 +232,13 @@ class Trainer:
         description = read_description(latest)
         if description["data"] != self.fingerprint:
             raise UserError(f"{self.folder}: the text has changed since this run began; give another --out")
-        self.progress = Progress(**description["progress"])
-        self._enter_phase()
         groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
-        self.learner.load_tensors(groups, str(latest))
+        try:
+            self.progress = Progress(**description["progress"])
+            self._enter_phase()
+            self.learner.load_tensors(groups, str(latest))
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{latest} is damaged ({error}); remove it and go on from the one before") from None
         self.display.line(f"resuming from {latest}")
         return True
 

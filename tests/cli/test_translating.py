@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from seqcritic.cli import main
-from support import records, run
+from support import complaints, records, run
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four", "hund": "dog", "katze": "cat"}
 
@@ -129,3 +129,42 @@ def test_starting_from_an_actor_with_other_vocabularies_is_refused(
     other = [f"start.actor={translation_run}", "data.target_tokens.size=3"]
     assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), *other]) == 2
     assert "other vocabularies" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "told"),
+    [("raises", 2, "failed on prediction ''"), ("endless", 3, "returned nan on prediction")],
+)
+def test_a_faulty_function_ends_the_training_with_one_line(
+    function: str,
+    code: int,
+    told: str,
+    translation_recipe: Path,
+    translation_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    (tmp_path / "faulty_scores.py").write_text(
+        "def raises(prediction, reference):\n    return 1 / len(prediction)\n\n\n"
+        "def endless(prediction, reference):\n    return float('nan') if prediction else 0.0\n",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    given = [f"start.actor={translation_run}", f"score.name=faulty_scores:{function}"]
+    assert main(["train", str(translation_recipe), "--out", "run", *given]) == code
+    assert told in complaints(capsys.readouterr().err)[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--rho", "0.5"], "--rho: greedy search has no length reward"),
+        (["--rho", "nan", "--beam", "2"], "--rho: nan is not a finite number"),
+    ],
+)
+def test_a_length_reward_without_a_use_is_refused(
+    options: list[str], told: str, translation_run: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["evaluate", str(translation_run), *options]) == 2
+    assert told in capsys.readouterr().err
