@@ -3,52 +3,16 @@
 from __future__ import annotations
 
 import math
-import random
 from fractions import Fraction
 
 import pytest
 import torch
+from pairs import UNKNOWN, as_words, random_pairs, scores_of
 from sacrebleu.metrics import BLEU
 
 from seqcritic.data.batch import pad
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.score import rewards_from_prefixes
-
-UNKNOWN = 1
-
-
-def random_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Return pairs of few words, unknown ones among them; half of the predictions repeat pieces of their reference."""
-    source = random.Random(seed)
-    predictions, references = [], []
-    for _ in range(count):
-        num_words = source.choice([2, 4, 9])
-        reference = [source.randint(UNKNOWN, num_words) for _ in range(source.randint(1, 12))]
-        prediction = [source.randint(UNKNOWN, num_words) for _ in range(source.randint(0, 8))]
-        while source.random() < 0.5:
-            start = source.randrange(len(reference))
-            prediction[source.randint(0, len(prediction)) :] = reference[start : start + source.randint(1, 9)]
-        predictions.append(prediction)
-        references.append(reference)
-    return predictions, references
-
-
-def scores_of(predictions: list[list[int]], references: list[list[int]], unknown: int | None) -> torch.Tensor:
-    """Return the prefix scores [B, T + 1] in double precision; T includes the end token."""
-    tokens, _ = pad(predictions)
-    reference_tokens, _ = pad(references)
-    lengths = torch.tensor([len(prediction) for prediction in predictions])
-    reference_lengths = torch.tensor([len(reference) for reference in references])
-    torch.set_default_dtype(torch.float64)
-    try:
-        return BleuScore(unknown).prefix_scores(tokens, lengths, reference_tokens, reference_lengths)
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def as_words(tokens: list[int], side: str, unknown: int | None) -> str:
-    """Return a text in which no unknown token equals any other word."""
-    return " ".join(f"{side}{place}" if token == unknown else f"w{token}" for place, token in enumerate(tokens))
 
 
 def bleu_by_sacrebleu(metric: BLEU, prediction: str, reference: str) -> float:
@@ -65,7 +29,7 @@ def bleu_by_sacrebleu(metric: BLEU, prediction: str, reference: str) -> float:
 @pytest.mark.parametrize("unknown", [UNKNOWN, None])
 def test_every_prefix_equals_sacrebleu_on_three_thousand_random_pairs(unknown: int | None):
     predictions, references = random_pairs(3_000, seed=0)
-    scores = scores_of(predictions, references, unknown)
+    scores = scores_of(BleuScore(unknown), predictions, references)
     metric = BLEU(tokenize="none", force=True)
     for prediction, reference, row in zip(predictions, references, scores.tolist(), strict=True):
         target = as_words(reference, "r", unknown)
@@ -77,7 +41,7 @@ def test_every_prefix_equals_sacrebleu_on_three_thousand_random_pairs(unknown: i
 
 def test_a_prefix_by_hand():
     # "a b a" of "a b c a b": 3/3 words, 1/2 pairs, 0/1 triples, 0/0 quadruples; a second "a" is still allowed.
-    (row,) = scores_of([[2, 3, 2, 2]], [[2, 3, 4, 2, 3]], None).tolist()
+    (row,) = scores_of(BleuScore(None), [[2, 3, 2, 2]], [[2, 3, 4, 2, 3]]).tolist()
     precisions = Fraction(4, 4) * Fraction(2, 3) * Fraction(1, 2) * Fraction(1, 1)
     assert row[3] == pytest.approx(5 * math.exp(1 - 5 / 3) * float(precisions) ** 0.25, abs=1e-12)
     assert row[3] == pytest.approx(1.950563, abs=1e-6)
@@ -89,14 +53,14 @@ def test_a_prefix_by_hand():
 
 def test_a_perfect_prefix_pays_only_the_brevity_penalty():
     reference = [2, 3, 4, 2, 3, 5, 6]
-    (row,) = scores_of([reference], [reference], UNKNOWN).tolist()
+    (row,) = scores_of(BleuScore(UNKNOWN), [reference], [reference]).tolist()
     expected = [0.0, *(7 * math.exp(1 - 7 / end) for end in range(1, 8)), 7.0]
     assert row == pytest.approx(expected, abs=1e-12)
 
 
 def test_unknown_tokens_do_not_match_but_count():
-    known = scores_of([[2, 1]], [[2, 1]], None)[0, 2].item()
-    unknown = scores_of([[2, 1]], [[2, 1]], UNKNOWN)[0, 2].item()
+    known = scores_of(BleuScore(None), [[2, 1]], [[2, 1]])[0, 2].item()
+    unknown = scores_of(BleuScore(UNKNOWN), [[2, 1]], [[2, 1]])[0, 2].item()
     assert known == pytest.approx(2.0)
     assert unknown == pytest.approx(2 * (Fraction(2, 3) * Fraction(1, 2)) ** 0.25)
 
@@ -115,17 +79,19 @@ def test_unknown_tokens_do_not_match_but_count():
 def test_edges(prediction: list[int], reference: list[int], last: float):
     # A longer neighbour, so that the edge cases stand in padding.
     for neighbours in [[], [[2, 3, 4, 5, 6]]]:
-        scores = scores_of([prediction, *neighbours], [reference, *neighbours], UNKNOWN)
+        scores = scores_of(BleuScore(UNKNOWN), [prediction, *neighbours], [reference, *neighbours])
         assert scores[0, 0] == 0
         assert scores[0, -1].item() == pytest.approx(last, abs=1e-12)
 
 
 def test_large_token_numbers_are_told_apart():
     numbers = [29_996, 29_997, 29_998, 29_999]
-    assert scores_of([numbers], [numbers], None)[0, -1].item() == pytest.approx(4.0)
+    assert scores_of(BleuScore(None), [numbers], [numbers])[0, -1].item() == pytest.approx(4.0)
     swapped = [29_997, 29_996, 29_999, 29_998]
     # All four words are correct, no pair, triple or quadruple is.
-    assert scores_of([swapped], [numbers], None)[0, -1].item() == pytest.approx(4 * (1 / 4 * 1 / 3 * 1 / 2) ** 0.25)
+    assert scores_of(BleuScore(None), [swapped], [numbers])[0, -1].item() == pytest.approx(
+        4 * (1 / 4 * 1 / 3 * 1 / 2) ** 0.25
+    )
 
 
 def test_rewards_sum_to_the_score_in_the_default_precision():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import random
 
 import jiwer
 import pytest
 import torch
+from pairs import random_pairs, scores_of
 from rapidfuzz.distance import Levenshtein
 
 from seqcritic.data.batch import pad
@@ -15,31 +15,10 @@ from seqcritic.scores.edit_distance import CharacterErrorRate, EditDistanceScore
 from seqcritic.scores.score import rewards_from_prefixes
 
 
-def random_pairs(count: int, seed: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Return pairs of which half are corruptions of one another, so that all distances occur."""
-    source = random.Random(seed)
-    predictions, references = [], []
-    for _ in range(count):
-        reference = [source.randint(1, 5) for _ in range(source.randint(1, 12))]
-        if source.random() < 0.5:
-            prediction = [token for token in reference if source.random() < 0.8]
-            if source.random() < 0.5:
-                prediction.insert(source.randint(0, len(prediction)), source.randint(1, 5))
-        else:
-            prediction = [source.randint(1, 5) for _ in range(source.randint(0, 15))]
-        predictions.append(prediction)
-        references.append(reference)
-    return predictions, references
-
-
 def test_rewards_equal_rapidfuzz_on_ten_thousand_random_pairs():
     predictions, references = random_pairs(10_000, seed=0)
-    tokens, mask = pad(predictions)
-    reference_tokens, _ = pad(references)
-    lengths = torch.tensor([len(prediction) for prediction in predictions])
-    reference_lengths = torch.tensor([len(reference) for reference in references])
-    scores = EditDistanceScore(normalise=False).prefix_scores(tokens, lengths, reference_tokens, reference_lengths)
-    rewards = rewards_from_prefixes(scores, mask, shaping=True)
+    scores = scores_of(EditDistanceScore(normalise=False), predictions, references)
+    rewards = rewards_from_prefixes(scores, pad(predictions)[1], shaping=True)
     for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
         distances = [Levenshtein.distance(prediction[:end], reference) for end in range(len(prediction) + 1)]
         expected = [before - after for before, after in itertools.pairwise(distances)]
@@ -49,12 +28,8 @@ def test_rewards_equal_rapidfuzz_on_ten_thousand_random_pairs():
 
 def test_the_ratio_is_the_negated_error_rate_up_to_a_constant():
     predictions, references = random_pairs(50, seed=1)
-    tokens, _ = pad(predictions)
-    reference_tokens, _ = pad(references)
-    lengths = torch.tensor([len(prediction) for prediction in predictions])
-    reference_lengths = torch.tensor([len(reference) for reference in references])
-    scores = EditDistanceScore(normalise=True).prefix_scores(tokens, lengths, reference_tokens, reference_lengths)
-    assert torch.equal(scores[:, 0], torch.zeros(50))
+    scores = scores_of(EditDistanceScore(normalise=True), predictions, references)
+    assert not scores[:, 0].any()
     for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
         expected = 1 - Levenshtein.distance(prediction, reference) / len(reference)
         assert scores[row, -1].item() == pytest.approx(expected, abs=1e-6)

@@ -31,15 +31,14 @@ def prefix_subsequences(matches: Tensor) -> Tensor:
 
 
 class RougeLScore:
-    """R(Ŷ) = |Y| · ROUGE-L, or without `rescale` the ROUGE-L between 0 and 1; `unknown` tokens never match.
+    """R(Ŷ) = |Y| · ROUGE-L; `unknown` tokens never match.
 
-    Rescaled, a perfect prediction scores |Y| as with BLEU and the edit distance: one reward a token on average, so
+    Times |Y|, a perfect prediction scores |Y| as with BLEU and the edit distance: one reward a token on average, so
     that learning rates and penalties carry over.
     """
 
-    def __init__(self, unknown: int | None, rescale: bool = True) -> None:
+    def __init__(self, unknown: int | None) -> None:
         self.unknown = unknown
-        self.rescale = rescale
 
     def prefix_scores(
         self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
@@ -49,7 +48,5 @@ class RougeLScore:
         steps = torch.arange(common.shape[1], device=common.device)
         # Nothing against nothing has no tokens to divide by: its LCS of 0 makes it 0.
         tokens = (steps + reference_lengths[:, None]).clamp(min=1)
-        scores = 2 * common.to(torch.float64) / tokens
-        if self.rescale:
-            scores = scores * reference_lengths[:, None]
+        scores = reference_lengths[:, None] * 2 * common.to(torch.float64) / tokens
         return hold_last(scores, prediction_lengths).to(torch.get_default_dtype())
