@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -32,9 +33,11 @@ def test_the_python_example_runs(tmp_path):
 
 def test_the_commands_of_the_readme_parse_and_their_settings_exist():
     text = "\n".join(code_blocks("sh")).replace("\\\n", " ")
-    commands = re.findall(r"seqcritic ((?:train|compare|validate|evaluate|predict|report|recipes)[^#|\n]*)", text)
+    commands = re.findall(
+        r"seqcritic ((?:train|compare|validate|evaluate|predict|inspect|report|recipes)[^#|\n]*)", text
+    )
     assert len(commands) >= 10
     for command in commands:
-        options, rest = build_parser().parse_known_args(command.split())
+        options, rest = build_parser().parse_known_args(shlex.split(command))
         if options.command in ("train", "compare", "validate"):
             load_recipe(options.recipe, [*options.overrides, *rest])
