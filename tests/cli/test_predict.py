@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.data.vocabulary import SPELLING_ALPHABET
+from seqcritic.decoding.search import Search
 from seqcritic.training.model import load_model
 from support import complaints, run, start
 
@@ -70,3 +71,12 @@ def test_input_that_is_not_utf8_is_named_by_its_line(lively_run: Path, tmp_path:
     assert complaints(refused.stderr) == [
         "seqcritic: standard input:2: not valid UTF-8; convert it, for example with iconv"
     ]
+
+
+def test_several_predictions_of_a_short_line_are_as_short_and_begin_with_the_best(lively_run: Path):
+    model = load_model(lively_run)
+    (found,) = model.predict_several(["cat"], Search(width=4), num_best=3)
+    assert len(found) == 3
+    assert [score for score, _ in found] == sorted((score for score, _ in found), reverse=True)
+    assert all(len(text) <= 3 for _, text in found)
+    assert found[0][1] == model.predict(["cat"], Search(width=4))[0]

@@ -55,9 +55,13 @@ class Model:
         if any(len(parts) > 1 for parts in pieces):
             longest = max(lines, key=len)
             raise UserError(f"--nbest: this model takes a line as long as '{longest[:40]}…' in several pieces")
-        sources, mask = self.task.encode_lines([parts[0][0] if parts else "" for parts in pieces])
+        whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
+        sources, mask = self.task.encode_lines([piece for piece, _ in whole])
         found = find_several(self.actor, sources, mask, search, num_best)
-        return [[(each.score, self.task.decode(each.tokens)) for each in hypotheses] for hypotheses in found]
+        return [
+            [(each.score, self.task.decode(each.tokens)[counted]) for each in hypotheses]
+            for hypotheses, (_, counted) in zip(found, whole, strict=True)
+        ]
 
 
 def find_weights(place: str | Path) -> Path:
