@@ -58,7 +58,7 @@ def signature_of(tmp_path):
 
 def _signature_of(overrides: list[str]) -> str:
     settings = load_recipe("demo", overrides)
-    return signature(build_task(settings.data), corpus_metric(settings.score), "test", 100)
+    return signature(build_task(settings.data), corpus_metric(settings), "test", 100)
 
 
 def test_the_signature_names_what_changes_the_figure(signature_of, tmp_path):
@@ -74,9 +74,15 @@ def test_the_signature_names_what_changes_the_figure(signature_of, tmp_path):
     ("score", "name"), [("bleu", "BLEU"), ("rouge-l", "ROUGE-L"), ("support:word_share", "support:word_share")]
 )
 def test_scores_are_found_by_name_and_larger_is_better(score, name):
-    metric = corpus_metric(load_recipe("demo", [f"score.name={score}"]).score)
+    metric = corpus_metric(load_recipe("demo", [f"score.name={score}"]))
     assert metric.name == name
     assert not metric.lower_is_better
     good = metric.statistics(["a cat sat on a mat"], ["a cat sat on a mat"]).sum(axis=0)
     bad = metric.statistics(["no dog"], ["a cat sat on a mat"]).sum(axis=0)
     assert float(metric.of_totals(good)) > float(metric.of_totals(bad))
+
+
+def test_a_model_without_case_is_judged_without_case():
+    given = ["data.target_tokens.lowercase=true", "score.name=bleu"]
+    assert "case:lc" in corpus_metric(load_recipe("tatoeba-de-en", given)).signature()
+    assert "case:mixed" in corpus_metric(load_recipe("iwslt14-conv")).signature()

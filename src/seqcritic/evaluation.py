@@ -10,10 +10,11 @@ from importlib.metadata import version
 
 import numpy as np
 
-from seqcritic.config import ScoreSettings
+from seqcritic.config import Settings
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.task import Task
+from seqcritic.data_settings import TranslationSettings
 from seqcritic.decoding.search import GREEDY, Search, find_best
 from seqcritic.models.actor import Actor
 from seqcritic.scores.corpus_bleu import CorpusBleu
@@ -34,15 +35,16 @@ class Judgement:
     score: float
 
 
-def corpus_metric(settings: ScoreSettings) -> CorpusScore:
-    """Return the score that tables report for the score trained for."""
-    if settings.name == "edit-distance":
-        return CharacterErrorRate(settings.capped)
-    if settings.name == "bleu":
-        return CorpusBleu()
-    if settings.name == "rouge-l":
+def corpus_metric(settings: Settings) -> CorpusScore:
+    """Return the score that tables report for the score trained for; a model without case is judged without it."""
+    score, data = settings.score, settings.data
+    if score.name == "edit-distance":
+        return CharacterErrorRate(score.capped)
+    if score.name == "bleu":
+        return CorpusBleu(lowercase=isinstance(data, TranslationSettings) and data.target_tokens.lowercase)
+    if score.name == "rouge-l":
         return mean_rouge_l()
-    return MeanScore(settings.name, load_user_function(settings.name), [])
+    return MeanScore(score.name, load_user_function(score.name), [])
 
 
 def load_user_function(name: str) -> TextFunction:

@@ -45,3 +45,11 @@ def test_signatures_name_the_tokenisation_and_the_version():
     score, signature = corpus_chrf(["a cat"], ["a cat"])
     assert score == pytest.approx(100.0)
     assert signature.startswith("chrF|nrefs:1")
+
+
+def test_case_counts_unless_it_is_left_out():
+    predictions, references = ["the cat sat on a mat ."], ["The Cat sat on a mat ."]
+    plain, lowercase = CorpusBleu(), CorpusBleu(lowercase=True)
+    assert float(plain.of_totals(plain.statistics(predictions, references).sum(axis=0))) < 90
+    assert float(lowercase.of_totals(lowercase.statistics(predictions, references).sum(axis=0))) == pytest.approx(100.0)
+    assert "case:lc" in lowercase.signature()

@@ -43,7 +43,7 @@ def comparison_of_runs(
     return Comparison(
         title=title or first.name,
         score_name=groups[baseline][0][1].score_name,
-        lower_is_better=corpus_metric(first.score).lower_is_better,
+        lower_is_better=corpus_metric(first).lower_is_better,
         signature=signatures.pop(),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
@@ -72,7 +72,7 @@ def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:
 def _row(label: str, group: Group, baseline: Group, is_baseline: bool) -> MethodRow:
     """Average a method's seeds; one bootstrap over the sentences covers all of them."""
     settings = read_settings(group[0][0])
-    metric = corpus_metric(settings.score)
+    metric = corpus_metric(settings)
     runs = [evaluation.statistics for _, evaluation in group]
     low, high = interval(runs, metric)
     progress = [read_description(find_weights(folder))["progress"] for folder, _ in group]

@@ -17,17 +17,18 @@ class CorpusBleu:
     """BLEU as sacrebleu computes it. K = 10: correct and possible n-grams of four orders, two lengths.
 
     With `tokenised`, lines are taken as they are tokenised and cased already: the paper's convention (multi-bleu on
-    tokenised lower-case text). Otherwise sacrebleu tokenises raw lines itself, which is comparable across systems.
+    tokenised lower-case text). Otherwise sacrebleu tokenises raw lines itself, which is comparable across systems;
+    `lowercase` leaves case out of the comparison.
     """
 
     name = "BLEU"
     lower_is_better = False
 
-    def __init__(self, tokenised: bool = False) -> None:
+    def __init__(self, tokenised: bool = False, lowercase: bool = False) -> None:
         tokenize = "none" if tokenised else "13a"
         # The effective order only silences a warning about single sentences: their counts are all we take.
-        self._sentences = BLEU(tokenize=tokenize, force=True, effective_order=True)
-        self._corpus = BLEU(tokenize=tokenize, force=True)
+        self._sentences = BLEU(tokenize=tokenize, lowercase=lowercase, force=True, effective_order=True)
+        self._corpus = BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
 
     def statistics(self, predictions: Sequence[str], references: Sequence[str]) -> Array:
         """Return each sentence's counts, [sentences, 10]."""

@@ -48,7 +48,7 @@ def evaluate(
     """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
     model, task = load_for_evaluation(place, overrides)
     evaluation_set = task.evaluation_set(split)
-    metric = corpus_metric(model.settings.score)
+    metric = corpus_metric(model.settings)
     judgement = judge(model.actor, task, evaluation_set, metric, search)
     return RunEvaluation(
         method=model.settings.method.label,

@@ -46,7 +46,7 @@ class Trainer:
         self.stop_signal = stop_signal
         self.task = build_task(settings.data, display.line)
         self.fingerprint = self.task.fingerprint()
-        self.metric = corpus_metric(settings.score)
+        self.metric = corpus_metric(settings)
         self.phases = planned_phases(settings)
         score = build_score(settings.score, self.task)
         self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score)

@@ -27,7 +27,7 @@ def tune_length_reward(
     if width == 1:
         raise UserError("--tune-rho: greedy search has no length reward; give --beam with a width of at least 2")
     model, task = load_for_evaluation(place, overrides)
-    metric = corpus_metric(model.settings.score)
+    metric = corpus_metric(model.settings)
     valid = task.evaluation_set("valid")
     found = [
         hypotheses
