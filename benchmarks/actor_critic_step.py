@@ -50,7 +50,7 @@ def _compare(session: Session, workload: str) -> list[Row]:
             workload=workload,
             score=score,
             warm_up=warm_up,
-            trained_lengths=not warm_up,
+            lengths="natural" if warm_up else "trained",
         )
         for job in (likelihood, actor_critic):
             job.run(1)

@@ -26,7 +26,7 @@ def measure(session: Session) -> list[Row]:
             method="actor-critic",
             workload="b",
             score="bleu",
-            trained_lengths=True,
+            lengths="trained",
         )
         gigabytes = job.run(session.rounds(UPDATES))["peak_bytes"] / 1e9
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from itertools import cycle
@@ -33,6 +34,7 @@ from seqcritic.training.learner import Learner
 
 NUM_BATCHES = 8
 LEARNING_RATE = 1e-3
+NEVER = -1e4
 
 
 def settings_of(workload: Workload, method: str, tied: bool) -> Settings:
@@ -76,7 +78,7 @@ class TimedScore:
 
 
 class Training:
-    """Updates of one method; `warm_up` makes likelihood updates first, `trained_lengths` forces the samples' lengths."""
+    """Updates of one method; `warm_up` makes likelihood updates first, `lengths` may force those of the samples."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         workload = WORKLOADS[request["workload"]]
@@ -85,12 +87,20 @@ class Training:
         self.score = TimedScore(BleuScore(None) if request.get("score") == "bleu" else EditDistanceScore(False))
         self.learner = Learner(settings, workload.vocabulary, workload.vocabulary, self.score)
         self.batches = cycle([batch_of(pairs) for pairs in workload.batches(NUM_BATCHES)])
-        if request.get("trained_lengths"):
-            rollout.sample = sample_as_if_trained
+        self._set_lengths(request.get("lengths", "natural"))
         self.learner.start_phase("actor")
         if request.get("warm_up"):
             self._update(request["warm_up"])
         self.learner.start_phase("train")
+
+    def _set_lengths(self, lengths: str) -> None:
+        """Decide where samples end: at their end token, like a trained actor's, or exactly like the references."""
+        if lengths != "natural":
+            deviation = 2 if lengths == "trained" else 0
+            rollout.sample = functools.partial(sample_to_length, deviation)
+        if lengths == "exact":
+            with torch.no_grad():
+                self.learner.networks.actor.decoder.read_out.bias[END] = NEVER
 
     def describe(self) -> dict[str, Any]:
         """Return what the actor is made of, and how many parameters the other networks have."""
@@ -113,14 +123,14 @@ class Training:
         return {name: sum(row[name] for row in rows) / steps for name in rows[0]}
 
 
-def sample_as_if_trained(actor: Actor, memory: Any, caps: Tensor, generator: torch.Generator) -> Any:
+def sample_to_length(deviation: int, actor: Actor, memory: Any, caps: Tensor, generator: torch.Generator) -> Any:
     """Sample with the lengths of a trained actor: an untrained one hardly ever ends, so its caps decide.
 
-    Lengths are those of the references, give or take two tokens, row by row; caps are three above the references.
+    A row takes as many steps as its reference, give or take `deviation`; the caps given are those of `roll_out`.
     """
-    ends = 1
-    deviations = torch.arange(len(caps)) % 5 - 2
-    return sample(actor, memory, (caps - rollout.EXTRA_STEPS + ends + deviations).clamp(min=1), generator)
+    deviations = torch.arange(len(caps)) % (2 * deviation + 1) - deviation
+    with_end = caps - rollout.EXTRA_STEPS + 1
+    return sample(actor, memory, (with_end + deviations).clamp(min=1), generator)
 
 
 class MatrixProducts(Training):
@@ -167,7 +177,7 @@ class Beam:
         generator = torch.Generator().manual_seed(1)
         self.actor = Actor(settings.actor, workload.vocabulary, workload.vocabulary, generator)
         with torch.no_grad():
-            self.actor.decoder.read_out.bias[END] = -1e4
+            self.actor.decoder.read_out.bias[END] = NEVER
         (pairs,) = workload.batches(1)
         self.batch = batch_of(pairs[: request["sentences"]])
         self.width, self.length = request["width"], request["length"]

@@ -27,8 +27,15 @@ class Peer:
 
 
 JOEY_NMT = Peer("joeynmt", "Joey NMT 2.3.0", ("joeynmt==2.3.0", "importlib_metadata"))
-OPENNMT = Peer("opennmt", "OpenNMT-py 3.5.1", ("configargparse", "pyonmttok", "six"), ("OpenNMT-py==3.5.1",))
-EOLE = Peer("eole", "Eole 0.6.4", ("pydantic",), ("eole==0.6.4",))
+# What these two need to train and decode text; what their servers and their large transforms need is left out.
+NEEDED = ("configargparse", "pyonmttok", "pyyaml", "rapidfuzz", "regex", "sacrebleu", "six", "tensorboard")
+OPENNMT = Peer("opennmt", "OpenNMT-py 3.5.1", NEEDED, ("OpenNMT-py==3.5.1",))
+EOLE = Peer(
+    "eole",
+    "Eole 0.6.4",
+    (*NEEDED, "huggingface_hub", "pydantic", "rich", "safetensors", "tokenizers", "torch-optimi"),
+    ("eole==0.6.4",),
+)
 PEERS = {peer.name: peer for peer in (JOEY_NMT, OPENNMT, EOLE)}
 
 
