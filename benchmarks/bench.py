@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,10 @@ def main() -> None:
     unknown = [name for name in names if name not in CLAIMS]
     if unknown:
         parser.error(f"unknown claim '{unknown[0]}'; known: {', '.join(CLAIMS)}")
-    report = measure_all(names, options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for report in measure_all(names, options):
+        # After every claim, so that what was measured is there even if a later one fails.
+        options.out.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(render_report(report))
     told = machine.warning(report["load"]["other_cores_mean"])
     if told:
@@ -65,8 +66,8 @@ def main() -> None:
     print(f"written: {options.out}", file=sys.stderr)
 
 
-def measure_all(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """Run the claims one after the other and return the report."""
+def measure_all(names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Run the claims one after the other and yield the report so far after each."""
     started, average = time.perf_counter(), os.getloadavg()
     session = session_of(options)
     session.install_all()
@@ -77,27 +78,33 @@ def measure_all(names: list[str], options: argparse.Namespace) -> dict[str, Any]
         other_load = machine.OtherLoad()
         found = CLAIMS[name](session)
         loads[name] = other_load.cores()
-        told = machine.warning(loads[name])
-        if told:
-            session.say(told)
-        for row in found:
-            session.say(f"    {row.claim}: {row.measured:.2f}{row.unit}")
+        for line in (
+            machine.warning(loads[name]),
+            *(f"    {row.claim}: {row.measured:.2f}{row.unit}" for row in found),
+        ):
+            if line:
+                session.say(line)
         rows += found
+        yield {
+            "date": datetime.date.today().isoformat(),
+            "seconds": time.perf_counter() - started,
+            "effort": options.effort,
+            "machine": machine.describe(),
+            "load": load_report(average, loads),
+            "rows": [row.to_dict() for row in rows],
+            "models": session.models,
+        }
+
+
+def load_report(average: tuple[float, float, float], loads: dict[str, float | None]) -> dict[str, Any]:
+    """Return what is recorded of other load."""
     known = [load for load in loads.values() if load is not None]
     return {
-        "date": datetime.date.today().isoformat(),
-        "seconds": time.perf_counter() - started,
-        "effort": options.effort,
-        "machine": machine.describe(),
-        "load": {
-            "average_before": average,
-            "average_after": os.getloadavg(),
-            "other_cores": loads,
-            "other_cores_mean": sum(known) / len(known) if known else None,
-            "tolerated": machine.TOLERATED,
-        },
-        "rows": [row.to_dict() for row in rows],
-        "models": session.models,
+        "average_before": average,
+        "average_after": os.getloadavg(),
+        "other_cores": loads,
+        "other_cores_mean": sum(known) / len(known) if known else None,
+        "tolerated": machine.TOLERATED,
     }
 
 

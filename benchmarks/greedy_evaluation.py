@@ -45,8 +45,10 @@ def _share(session: Session, recipe: str) -> Row:
         target=TARGET,
         sense="at most",
         details={"evaluate_every": interval, "times": milliseconds(times), "mean_length": told["mean_length"]},
-        notes=(f"{recipe}: one evaluation every {interval:,} likelihood updates; predictions of "
-               f"{told['mean_length']:.1f} characters on average",),
+        notes=(
+            f"{recipe}: one evaluation every {interval:,} likelihood updates; predictions of "
+            f"{told['mean_length']:.1f} characters on average",
+        ),
     )
 
 

@@ -51,7 +51,10 @@ def _compare(session: Session, name: str, tied: bool) -> Row:
         ratio(cpu[PEER], cpu[OURS]),
         target=TARGET,
         details={"workload": workload.describe(), "times": milliseconds(times), "sampled_tokens": sampled},
-        notes=(*jobs[1].description["notes"], "REINFORCE: no sample emits the end token; both sides draw equally many tokens"),
+        notes=(
+            *jobs[1].description["notes"],
+            "REINFORCE: no sample emits the end token; both sides draw equally many tokens",
+        ),
     )
 
 

@@ -3,9 +3,9 @@
     python benchmarks/training_step.py
 
 A step is the whole update: loss, backward pass, clipping, Adam. One thread is judged by CPU time, two by wall time,
-because threads that wait for each other burn CPU time too. Workload b is measured twice: with the read-out that
-seqcritic's recipes have, [state; glimpse] straight to the vocabulary, which is three times the peers' products, and with
-`tied`, where all sides read out through a layer as wide as the embedding and share it with the embedding.
+because threads that wait for each other burn CPU time too. Workload b is measured twice: with the read-out of our
+recipes, [state; glimpse] straight to the vocabulary, which is three times the peers' products, and with `tied`, where
+all sides read out through a layer as wide as the embedding and share its matrix.
 """
 
 from __future__ import annotations

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import types
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import torch
-
-# Its transforms import these when the package is loaded; none of them is used here, and all are large.
-for unused in ("fasttext", "spacy", "ahocorasick"):
-    sys.modules[unused] = types.ModuleType(unused)
-
 from eole.config.run import TrainConfig
 from eole.inputters.inputter import build_vocab
 from eole.models.model import get_model_class
 from eole.trainer import build_trainer
 from eole.utils import Statistics
 from eole.utils.optimizers import Optimizer
+
 from side_by_side.layers import count
 from side_by_side.serve import serve
 from side_by_side.workloads import WORKLOADS, Pair, Workload
@@ -39,7 +34,12 @@ def configuration(workload: Workload, request: dict[str, Any], folder: Path) -> 
     vocabulary.write_text("".join(f"w{number}\n" for number in range(workload.vocabulary - 4)))
     size = workload.size
     training = {"batch_size": workload.batch, "optim": "adam", "learning_rate": 0.001, "max_grad_norm": 50.0}
-    training |= {"dropout": [0.0], "attention_dropout": [0.0], "normalization": "sents", "param_init_method": "xavier_uniform"}
+    training |= {
+        "dropout": [0.0],
+        "attention_dropout": [0.0],
+        "normalization": "sents",
+        "param_init_method": "xavier_uniform",
+    }
     training |= {"world_size": 0, "gpu_ranks": [], "model_path": str(folder)}
     if request["kind"] == "reinforce":
         training |= {"rl_algorithm": "reinforce", "rl_reward_metric": "BLEU", "rl_baseline": "batch_mean"}

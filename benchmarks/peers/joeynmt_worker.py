@@ -15,6 +15,7 @@ from joeynmt.model import build_model
 from joeynmt.search import search
 from joeynmt.training import TrainManager
 from joeynmt.vocabulary import Vocabulary
+
 from side_by_side.layers import count
 from side_by_side.serve import serve
 from side_by_side.workloads import WORKLOADS, Pair, Workload

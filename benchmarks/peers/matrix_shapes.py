@@ -47,7 +47,12 @@ def layers_of(settings: ActorSettings, vocabulary: int, batch: Batch, read_out_r
     ]
     features = hidden + memory
     if settings.tied:
-        return [*encoder, *decoder, Layer(features, embedding, (read_out_rows,)), Layer(embedding, vocabulary, (read_out_rows,))]
+        return [
+            *encoder,
+            *decoder,
+            Layer(features, embedding, (read_out_rows,)),
+            Layer(embedding, vocabulary, (read_out_rows,)),
+        ]
     return [*encoder, *decoder, Layer(features, vocabulary, (read_out_rows,))]
 
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import sys
-import types
 from itertools import cycle
 from typing import Any
 
-import torch
-
-# Its transforms import these when the package is loaded; none of them is used here, and all are large.
-for unused in ("fasttext", "spacy", "ahocorasick"):
-    sys.modules[unused] = types.ModuleType(unused)
-
 import pyonmttok
+import torch
 from onmt.constants import DefaultTokens
 from onmt.model_builder import build_model
 from onmt.opts import train_opts, translate_opts
@@ -22,6 +16,7 @@ from onmt.translate import GNMTGlobalScorer, Translator
 from onmt.utils import Statistics
 from onmt.utils.optimizers import Optimizer
 from onmt.utils.parse import ArgumentParser
+
 from side_by_side.layers import count
 from side_by_side.serve import serve
 from side_by_side.workloads import WORKLOADS, Pair, Workload

@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from matrix_shapes import Products, ReadOutRows, layers_of
-from side_by_side.layers import count
-from side_by_side.serve import serve
-from side_by_side.workloads import WORKLOADS, Pair, Workload
 from torch import Tensor
 
+from matrix_shapes import Products, ReadOutRows, layers_of
 from seqcritic.config import Settings
 from seqcritic.data.batch import Batch, EvaluationSet, pad
 from seqcritic.data.spelling import EVALUATION_BATCH, SpellingData
@@ -31,6 +28,9 @@ from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.score import Score
 from seqcritic.settings_io import load_recipe, settings_from
 from seqcritic.training.learner import Learner
+from side_by_side.layers import count
+from side_by_side.serve import serve
+from side_by_side.workloads import WORKLOADS, Pair, Workload
 
 NUM_BATCHES = 8
 LEARNING_RATE = 1e-3
@@ -224,7 +224,9 @@ class Evaluation(RecipeTraining):
         workload = recipe_workload(settings, EVALUATION_BATCH)
         pairs = [pair for batch in workload.batches(-(-request["sentences"] // EVALUATION_BATCH)) for pair in batch]
         pairs = pairs[: request["sentences"]]
-        batches = [batch_of(pairs[first : first + EVALUATION_BATCH]) for first in range(0, len(pairs), EVALUATION_BATCH)]
+        batches = [
+            batch_of(pairs[first : first + EVALUATION_BATCH]) for first in range(0, len(pairs), EVALUATION_BATCH)
+        ]
         sources, references = (
             [text for batch in batches for text in self.task.texts(getattr(batch, side))]
             for side in ("sources", "references")

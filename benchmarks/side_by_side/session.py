@@ -13,7 +13,8 @@ from typing import Any
 from side_by_side import machine
 from side_by_side.environments import PEERS, python_of
 from side_by_side.figures import Timing, alternate
-from side_by_side.workers import Worker
+from side_by_side.layers import matrices
+from side_by_side.workers import BENCHMARKS, Worker
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "benchmarks" / "results" / "bench.json"
@@ -45,7 +46,7 @@ class Session:
     def __init__(self, cache: Path, effort: float) -> None:
         self.cache = cache
         self.effort = effort
-        self.models: dict[str, dict[str, Any]] = {}
+        self.models: list[dict[str, Any]] = []
 
     def say(self, line: str) -> None:
         """Tell how far we are."""
@@ -68,22 +69,28 @@ class Session:
             for side in sides:
                 python = sys.executable if side == OURS else python_of(PEERS[side], self.cache, self.say)
                 log = self.cache / "logs" / f"{side}-{threads}.log"
-                started[side] = stack.enter_context(Worker(python, f"{side}_worker", threads, log))
+                script = BENCHMARKS / "peers" / f"{side}_worker.py"
+                started[side] = stack.enter_context(Worker(python, script, threads, log))
             yield started
 
     def build(self, worker: Worker, side: str, **request: Any) -> Job:
         """Build a job and keep what it says of its model for the record."""
         job = Job(side, worker, request)
-        key = f"{side} {job.name}"
-        if key not in self.models and "parameters" in job.description:
-            self.say(f"    {title(side)}, {job.name}: {job.description['parameters']:,} parameters")
-        self.models[key] = job.description
+        model = {
+            "side": title(side),
+            "workload": request.get("workload", request.get("recipe")),
+            "tied": bool(request.get("tied")),
+        }
+        known = [{key: entry[key] for key in model} for entry in self.models]
+        if "layers" in job.description and model not in known:
+            parameters, layers = job.description["parameters"], job.description["layers"]
+            self.models.append(model | {"parameters": parameters, "layers": layers})
+            self.say(f"    {title(side)}: {parameters:,} parameters, {matrices(layers)}")
         return job
 
     def warm_up(self, job: Job, steps: int) -> None:
         """Train for some steps and stop if the loss does not fall: a side that does not learn is not timed."""
         losses = [job.run(steps)["loss"] for _ in range(2)]
-        job.description["warm_up"] = {"steps": 2 * steps, "mean_losses": losses}
         if not losses[1] < losses[0]:
             raise SystemExit(f"{job.side}, {job.name}: the loss does not fall ({losses[0]:.3f} to {losses[1]:.3f})")
         self.say(f"    {title(job.side)} learns: mean loss {losses[0]:.3f}, then {losses[1]:.3f}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from side_by_side.claims import Row
+from side_by_side.layers import matrices
 
 HEADINGS = "| claim | threads | clock | measured | quartiles | target | met |\n|---|---:|---|---:|---:|---:|---|"
 
@@ -32,7 +33,17 @@ def render_times(rows: Sequence[Row]) -> str:
 def render_report(report: dict[str, Any]) -> str:
     """Return a whole report as Markdown: conditions, table, times."""
     rows = [Row.from_dict(tree) for tree in report["rows"]]
-    return "\n".join([_conditions(report), "", render(rows), render_times(rows)])
+    parts = [_conditions(report), "", render(rows), "The medians behind the ratios:", "", render_times(rows)]
+    return "\n".join([*parts, "The models, a shared matrix counted once:", "", render_models(report["models"])])
+
+
+def render_models(models: Sequence[dict[str, Any]]) -> str:
+    """Return every side's parameters and weight matrices."""
+    lines = ["| side | workload | parameters | weight matrices |", "|---|---|---:|---|"]
+    for model in models:
+        workload = model["workload"] + (", tied" if model["tied"] else "")
+        lines.append(f"| {model['side']} | {workload} | {model['parameters']:,} | {matrices(model['layers'])} |")
+    return "\n".join(lines) + "\n"
 
 
 def _line(row: Row, notes: list[str]) -> str:

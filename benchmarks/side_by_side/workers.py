@@ -12,22 +12,24 @@ from types import TracebackType
 from typing import Any
 
 BENCHMARKS = Path(__file__).parents[1]
+STAND_INS = BENCHMARKS / "peers" / "unused"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Worker:
     """One process that answers requests; only one of them works at a time, for the driver waits for the answer."""
 
-    def __init__(self, python: Path | str, script: str, threads: int, log: Path) -> None:
+    def __init__(self, python: Path | str, script: Path, threads: int, log: Path) -> None:
         self.script = script
         self.log = log
         environment = os.environ | {variable: str(threads) for variable in THREAD_VARIABLES}
-        path = [str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH") if python == sys.executable else None])]
+        own = os.environ.get("PYTHONPATH", "") if str(python) == sys.executable else str(STAND_INS)
+        path = [str(BENCHMARKS), own] if own else [str(BENCHMARKS)]
         environment |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": ""}
         log.parent.mkdir(parents=True, exist_ok=True)
         self._errors = log.open("w", encoding="utf-8")
         self._process = subprocess.Popen(
-            [str(python), str(BENCHMARKS / "peers" / f"{script}.py"), str(threads)],
+            [str(python), str(script), str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -47,7 +49,7 @@ class Worker:
             line = ""
         answer: dict[str, Any] = json.loads(line) if line else {"error": "the process has ended"}
         if "error" in answer:
-            raise SystemExit(f"{self.script}: {answer['error']}\nits log: {self.log}")
+            raise SystemExit(f"{self.script.name}: {answer['error']}\nits log: {self.log}")
         return answer
 
     def close(self) -> None:
