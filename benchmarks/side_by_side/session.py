@@ -7,6 +7,7 @@ import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,8 @@ class Session:
         print(line, file=sys.stderr, flush=True)
 
     def rounds(self, usual: int) -> int:
-        """Return how many rounds to make; at least three, or there is no median."""
-        return max(3, round(usual * self.effort))
+        """Return how many rounds to make; a small effort may leave one, for trying things out."""
+        return max(1, round(usual * self.effort))
 
     def install_all(self) -> None:
         """Make all peers' environments before anything is timed."""
@@ -98,7 +99,7 @@ class Session:
     def alternate(self, jobs: Sequence[Job], steps: int, rounds: int) -> dict[str, list[Timing]]:
         """Time jobs of several sides in turns."""
         rounds = self.rounds(rounds)
-        return alternate({job.side: lambda job=job: job.timing(steps) for job in jobs}, rounds)
+        return alternate({job.side: partial(job.timing, steps) for job in jobs}, rounds)
 
 
 def title(side: str) -> str:
@@ -120,7 +121,9 @@ def milliseconds(times: dict[str, list[Timing]]) -> dict[str, dict[str, float]]:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what every script takes."""
     parser.add_argument("--cache", type=Path, default=ROOT / ".bench", help="folder for the peers' environments")
-    parser.add_argument("--effort", type=float, default=1.0, help="factor on the number of rounds")
+    parser.add_argument(
+        "--effort", type=float, default=1.0, help="factor on the number of rounds; 0 for one round each"
+    )
 
 
 def session_of(options: argparse.Namespace) -> Session:
