@@ -28,7 +28,7 @@ def measure(session: Session) -> list[Row]:
             score="bleu",
             lengths="trained",
         )
-        gigabytes = job.run(session.rounds(UPDATES))["peak_bytes"] / 1e9
+        gigabytes = job.run(max(3, session.rounds(UPDATES)))["peak_bytes"] / 1e9
     return [
         Row(
             "peak resident memory of actor-critic updates, b",
