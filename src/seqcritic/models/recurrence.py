@@ -88,7 +88,7 @@ class GatedScan(torch.autograd.Function):
         return hiddens[1:]
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the gradients of inputs, weight and bias."""
         weight, hiddens, recurrent, gates, candidates = ctx.saved_tensors
@@ -166,7 +166,7 @@ class AttendedScan(torch.autograd.Function):
         return hiddens, glimpses
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, by_states: Tensor, by_glimpses: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of all inputs but the penalty."""
         (annotations, weight, energy, glimpse_weight, hiddens, glimpses, products, activations, weights, gates,
@@ -223,7 +223,7 @@ class Rearrangement(torch.autograd.Function):
         return rows.index_select(0, order)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         """Return the gradient of the rows."""
         (order,) = ctx.saved_tensors

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 from seqcritic.config import Settings
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
-
 from seqcritic.config import Settings
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import Display, PlainDisplay
