@@ -18,6 +18,8 @@ from seqcritic.config import METHOD_NAMES, MIXED, PAPER_LIKELIHOOD_WEIGHT, Setti
 from seqcritic.data_settings import TASKS
 from seqcritic.errors import UserError
 
+WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
+
 
 def recipe_names() -> list[str]:
     """Return the names of the packaged recipes."""
@@ -61,9 +63,9 @@ def to_yaml(settings: Settings) -> str:
 
 
 def differences(ours: Settings, theirs: Settings) -> list[str]:
-    """Return `key: theirs -> ours` for every leaf that differs; descriptions do not count."""
+    """Return `key: theirs -> ours` for every leaf that differs and changes what is trained."""
     mine, other = flatten(ours.model_dump(mode="json")), flatten(theirs.model_dump(mode="json"))
-    keys = [key for key in dict.fromkeys([*mine, *other]) if key != "description"]
+    keys = [key for key in dict.fromkeys([*mine, *other]) if key not in WITHOUT_EFFECT_ON_TRAINING]
     return [f"{key}: {other.get(key)} -> {mine.get(key)}" for key in keys if mine.get(key) != other.get(key)]
 
 

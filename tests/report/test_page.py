@@ -142,3 +142,12 @@ def test_markup_pieces() -> None:
     assert element("a", {"b": 'c"', "d": 1.5, "e": 2.0, "f": 100}, text("g")) == (
         '<a b="c&quot;" d="1.5" e="2" f="100">g</a>'
     )
+
+
+def test_both_searches_are_in_the_table(make_beam_comparison: Callable[[int], Comparison]) -> None:
+    page = render_page(make_beam_comparison(3))
+    assert page.count('data-heading="CER ↓ greedy"') == page.count('data-heading="CER ↓ beam 10"') == 4
+    assert page.count('class="interval-drawing') == 8
+    assert '<td class="rho" data-heading="ρ">0 0.2 0.4</td>' in page
+    assert "rho:tuned-on-valid" in page
+    assert '<span class="seeds">beam 10 ' in page

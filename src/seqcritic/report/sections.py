@@ -7,7 +7,7 @@ from seqcritic.report.curves import PALETTE, draw_curves
 from seqcritic.report.formats import format_score
 from seqcritic.report.markup import Markup, element, join, text
 from seqcritic.report.scales import Range
-from seqcritic.report.tables import list_columns
+from seqcritic.report.tables import list_best, list_columns, list_signatures, name_beam
 
 _COST_NOTE = (
     "Compute is counted in likelihood updates: an update that costs 3× takes as much work as three updates "
@@ -18,10 +18,11 @@ _COST_NOTE = (
 def render_table(comparison: Comparison) -> Markup:
     """Render the comparison with a small drawing of each interval, on one scale for all rows."""
     # Scores by seed would make a wide column; they stand beneath the label instead.
-    columns = [column for column in list_columns(comparison) if column.name != "seeds"]
+    columns = [column for column in list_columns(comparison) if column.name not in ("seeds", "beam-seeds")]
     headings = [element("th", {"scope": "col", "class": column.name}, text(column.heading)) for column in columns]
     scale = _interval_scale(comparison)
-    best_labels = {row.label for row in comparison.best_rows}
+    best = list_best(comparison)
+    with_beam = comparison.with_beam
     lines = []
     for index, row in enumerate(comparison.rows):
         cells = []
@@ -31,20 +32,24 @@ def render_table(comparison: Comparison) -> Markup:
                 content = join([_swatch(index), content, _list_seeds(row)], "")
                 cells.append(element("th", {"scope": "row", "class": "method"}, content))
                 continue
-            if column.name == "score" and row.label in best_labels:
+            if (column.name, row.label) in best:
                 content = element("strong", {}, content)
-            if column.name == "interval" and scale is not None:
-                content = join([_draw_interval(row, scale, index), element("span", {}, content)], "")
-            cells.append(element("td", {"class": column.name, "data-heading": column.heading}, content))
+            if column.name.endswith("interval") and scale is not None:
+                judged = with_beam.rows[index] if with_beam and column.name == "beam-interval" else row
+                content = join([_draw_interval(judged, scale, index), element("span", {}, content)], "")
+            kind = column.name.removeprefix("beam-")
+            names = kind if kind == column.name else f"{kind} {column.name}"
+            cells.append(element("td", {"class": names, "data-heading": column.heading}, content))
         lines.append(element("tr", {"data-label": row.label}, *cells))
+    style = "results searches" if with_beam else "results"
     head = element("thead", {}, element("tr", {}, *headings))
     body = element("tbody", {}, Markup("\n"), join(lines), Markup("\n"))
     return element(
         "section",
         {"id": "results"},
         element("h2", {}, text("Test results")),
-        element("div", {"class": "scroll"}, element("table", {"class": "results"}, head, body)),
-        _signature(comparison),
+        element("div", {"class": "scroll"}, element("table", {"class": style}, head, body)),
+        _signatures(comparison),
         element("p", {"class": "remark"}, text(_COST_NOTE)),
     )
 
@@ -74,7 +79,7 @@ def render_curves(comparison: Comparison) -> Markup:
         {"id": "curves"},
         element("h2", {}, text("Learning curves")),
         element("figure", {}, join(parts)),
-        _signature(comparison),
+        _signatures(comparison),
     )
 
 
@@ -96,13 +101,25 @@ def render_details(comparison: Comparison) -> Markup:
 def _list_seeds(row: MethodRow) -> Markup:
     if len(row.seed_scores) < 2:
         return Markup("")
-    scores = ", ".join(format_score(score) for score in row.seed_scores)
-    return element("span", {"class": "seeds"}, text(f"by seed {scores}"))
+    searches = [("by seed", row.seed_scores)]
+    if row.beam is not None:
+        searches.append((name_beam(row), row.beam.seed_scores))
+    return join(
+        [
+            element("span", {"class": "seeds"}, text(f"{name} {', '.join(format_score(score) for score in scores)}"))
+            for name, scores in searches
+        ],
+        "",
+    )
 
 
-def _signature(comparison: Comparison) -> Markup:
-    content = (text(f"{comparison.score_name} signature: "), element("code", {}, text(comparison.signature)))
-    return element("p", {"class": "signature"}, *content)
+def _signatures(comparison: Comparison) -> Markup:
+    return join(
+        [
+            element("p", {"class": "signature"}, text(f"{name}: "), element("code", {}, text(signature)))
+            for name, signature in list_signatures(comparison)
+        ]
+    )
 
 
 def _swatch(index: int) -> Markup:
@@ -110,7 +127,8 @@ def _swatch(index: int) -> Markup:
 
 
 def _interval_scale(comparison: Comparison) -> Range | None:
-    ends = [end for row in comparison.rows for end in (row.low, row.score, row.high) if math.isfinite(end)]
+    rows = comparison.rows + (comparison.with_beam.rows if comparison.with_beam else ())
+    ends = [end for row in rows for end in (row.low, row.score, row.high) if math.isfinite(end)]
     if len(comparison.rows) == 1 or not ends or min(ends) == max(ends):
         return None
     return Range(min(ends), max(ends))
