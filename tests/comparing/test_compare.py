@@ -171,6 +171,25 @@ def test_beam_search_is_added_to_a_finished_comparison_without_training(
     assert {name: (out / name).read_bytes() for name in FILES} == files
 
 
+def test_the_critic_s_readiness_is_told(comparison: Path):
+    data = json.loads((comparison / "comparison.json").read_text(encoding="utf-8"))
+    shares = {row["label"]: row["critic_explains"] for row in data["rows"]}
+    for label in METHODS:
+        if "critic" not in label:
+            assert shares[label] is None
+            continue
+        starts = [records(comparison / f"seed-{seed}" / label)[0] for seed in SEEDS]
+        assert shares[label] == pytest.approx(sum(each["held_out_explained_variance"] for each in starts) / len(SEEDS))
+    curves = {(curve["label"], curve["seed"]): curve["points"] for curve in data["critic_curves"]}
+    assert set(curves) == {(label, seed) for label in METHODS if "critic" in label for seed in SEEDS}
+    for (label, seed), points in curves.items():
+        both = records(comparison / f"seed-{seed}/critic") + records(comparison / f"seed-{seed}" / label)
+        logged = [each for each in both if "held_out_explained_variance" in each]
+        assert [each["held_out_explained_variance"] for each in logged] == [point["score"] for point in points]
+        assert [each["compute"] for each in logged] == [point["compute"] for point in points]
+        assert points[0]["compute"] == 0
+
+
 def test_seeds_whose_critics_took_unequal_compute_are_one_row(recipe: Path, finished_run: Path, tmp_path: Path):
     given = ["method.name=actor-critic", f"start.actor={finished_run}", f"start.critic={finished_run}"]
     for seed in SEEDS:

@@ -150,6 +150,20 @@ def make_beam_comparison() -> Maker:
     return lambda num_seeds: add_beam(build_comparison(num_seeds))
 
 
+def add_critic(comparison: Comparison) -> Comparison:
+    """Add critics that explain more and more, and 62 percent when joint training begins."""
+    rows = tuple(replace(row, critic_explains=0.62 if "critic" in row.label else None) for row in comparison.rows)
+    points = tuple(Point(1000.0 * index, 500 * index, 0.62 - 0.9 * 0.7**index) for index in range(12))
+    labels = [row.label for row in rows if row.critic_explains is not None]
+    return replace(comparison, rows=rows, critic_curves=tuple(Curve(label, 0, points) for label in labels))
+
+
+@pytest.fixture
+def critic_comparison() -> Comparison:
+    """Give tests a comparison that tells how much its critics explain."""
+    return add_critic(build_comparison(1))
+
+
 @pytest.fixture
 def make_comparison() -> Maker:
     """Give tests the builder, so that they choose the number of seeds."""

@@ -30,13 +30,17 @@ def test_json_round_trip_with_beam(make_beam_comparison: Callable[[int], Compari
 
 def test_comparisons_written_before_beam_search_was_known_are_read(comparison: Comparison) -> None:
     content = json.loads(json.dumps(comparison.to_dict()))
-    del content["beam_signature"]
+    del content["beam_signature"], content["critic_curves"]
     for row in content["rows"]:
-        del row["beam"]
+        del row["beam"], row["critic_explains"]
     assert Comparison.from_dict(content) == comparison
     assert comparison.with_beam is None
     published = Path(__file__).parents[2] / "docs" / "results" / "demo" / "comparison.json"
     assert Comparison.from_dict(json.loads(published.read_text(encoding="utf-8"))).with_beam is None
+
+
+def test_json_round_trip_with_critics(critic_comparison: Comparison) -> None:
+    assert Comparison.from_dict(json.loads(json.dumps(critic_comparison.to_dict()))) == critic_comparison
 
 
 def test_numbers_json_cannot_hold_become_null(comparison: Comparison) -> None:

@@ -1,6 +1,7 @@
 """Tables hold every number, in the terminal and in Markdown, and never the word nan."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -82,6 +83,22 @@ def test_best_of_each_search_is_bold(make_beam_comparison: Callable[[int], Compa
     assert written.count("**") == 4
     assert "**30.00**" in written
     assert "**38.52**" in written
+
+
+def test_tables_tell_what_the_critic_explains(critic_comparison: Comparison) -> None:
+    written = markdown_table(critic_comparison)
+    assert "| p | critic explains | updates |" in written
+    assert "| 0.004 | 62% | 24,000 |" in written
+    assert "| – | – | 24,000 |" in written
+    assert print_table(critic_comparison, 80).count("critic explains 62%") == 3
+
+
+def test_long_labels_leave_room_for_the_numbers(comparison: Comparison) -> None:
+    rows = (comparison.rows[0], replace(comparison.rows[1], label="reinforce-critic+likelihood"))
+    printed = print_table(replace(comparison, rows=rows), 80)
+    assert "baseline" in printed
+    assert re.search(r"reinforce-critic\b.* .*40\.31", printed)
+    assert "+likelihood" in printed
 
 
 def test_several_seeds_are_shown(comparison: Comparison) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from seqcritic.comparing.judging import JudgedRun, beam_score, greedy_score, judge_run, signature_of_tuned
+from seqcritic.comparing.readiness import critic_curve, share_at_start
 from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
@@ -64,6 +65,9 @@ def compare_experiments(
         environment=environment(),
         notes=notes,
         beam_signature=signature_of_tuned(judged),
+        critic_curves=tuple(
+            curve for label, group in groups.items() for run in group if (curve := critic_curve(label, run.folder))
+        ),
     )
 
 
@@ -97,6 +101,7 @@ def _row(label: str, group: list[JudgedRun], baseline: list[JudgedRun], is_basel
         cost_per_update=settings.compare.cost(settings.method.label),
         seconds=float(np.mean([entry["seconds"] for entry in progress])),
         beam=beam_score(group, others, metric),
+        critic_explains=share_at_start([run.folder for run in group]),
     )
 
 

@@ -35,6 +35,7 @@ class Comparison:
     environment: dict[str, str]
     notes: tuple[str, ...]
     beam_signature: str = ""
+    critic_curves: tuple[Curve, ...] = ()  # of the share of variance that the critics explain
 
     def __post_init__(self) -> None:
         labels = [row.label for row in self.rows]
@@ -118,4 +119,7 @@ class Comparison:
             environment=record.text_mapping("environment"),
             notes=record.texts("notes"),
             beam_signature=record.text("beam_signature") if record.has("beam_signature") else "",
+            critic_curves=tuple(read_curve(curve) for curve in record.records("critic_curves"))
+            if record.has("critic_curves")
+            else (),
         )

@@ -63,19 +63,25 @@ class _Label:
 
 
 def draw_curves(
-    curves: Sequence[Curve], score_name: str, order: Sequence[str] = (), width: int = 960, height: int = 460
+    curves: Sequence[Curve],
+    score_name: str,
+    order: Sequence[str] = (),
+    width: int = 960,
+    height: int = 460,
+    title: str = "",
 ) -> Markup:
     """Draw all curves on one axis: thin lines for seeds, a bold one for the mean of a method.
 
     Labels named in `order` take the first colours, so that a table beside the drawing can share them.
     Labels stand beside the ends of their curves where there is room, otherwise beneath the drawing,
-    which then grows in height.
+    which then grows in height. The vertical axis has the name "validation SCORE" unless a title is given.
     """
+    title = title or f"validation {score_name}"
     series = group_series(curves, order)
     colours = {label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))}
     if not series:
         nothing = _write("No learning curve was recorded.", width / 2, 40, "middle", "axis-title")
-        return _svg(width, 80, f"validation {score_name}: no learning curve", [nothing])
+        return _svg(width, 80, f"{title}: no learning curve", [nothing])
     scores = score_range(series)
     outside = list_outside(series, scores)
     labels = [shorten(one.label, width - 60) for one in series]
@@ -96,7 +102,7 @@ def draw_curves(
     else:
         places = flow(labels, width, height + 8)
         bottom = places[-1][1] + 14
-    parts = [_draw_axes(frame, score_name)]
+    parts = [_draw_axes(frame, title)]
     for one, content, (x, y) in zip(series, labels, places, strict=True):
         label = _Label(content, x, y, beside)
         parts.append(_draw_series(one, colours[one.label], frame, label, score_name))
@@ -104,7 +110,7 @@ def draw_curves(
         for line in wrap(describe_outside(outside), int((width - frame.left) / 7.5)):
             parts.append(_write(line, frame.left, bottom + 12, "start", "note"))
             bottom += LINE_HEIGHT
-    return _svg(width, bottom, f"validation {score_name} against compute for {', '.join(labels)}", parts)
+    return _svg(width, bottom, f"{title} against compute for {', '.join(labels)}", parts)
 
 
 def _svg(width: float, height: float, description: str, parts: Sequence[Markup]) -> Markup:
@@ -123,7 +129,7 @@ def _svg(width: float, height: float, description: str, parts: Sequence[Markup])
     return element("svg", attributes, Markup("\n"), join([ground, *parts]), Markup("\n"))
 
 
-def _draw_axes(frame: _Frame, score_name: str) -> Markup:
+def _draw_axes(frame: _Frame, title: str) -> Markup:
     parts = []
     for tick in nice_ticks(frame.scores, 6):
         y = frame.y(tick)
@@ -135,7 +141,7 @@ def _draw_axes(frame: _Frame, score_name: str) -> Markup:
         parts.append(_write(format_compact(tick), x, frame.bottom + 20, "middle", "tick"))
     parts.append(_line(frame.left, frame.bottom, frame.right, frame.bottom, "axis", _FAINT))
     # The vertical title lies above its axis, where it reads without turning one's head.
-    parts.append(_write(f"validation {score_name}", 8, 16, "start", "axis-title"))
+    parts.append(_write(title, 8, 16, "start", "axis-title"))
     middle = (frame.left + frame.right) / 2
     parts.append(_write("compute (likelihood updates)", middle, frame.bottom + 42, "middle", "axis-title"))
     return element("g", {"class": "axes", "data-top": frame.top, "data-bottom": frame.bottom}, join(parts))

@@ -48,6 +48,8 @@ class MethodRow:
     `score` is the mean over seeds, `low` and `high` its 95% interval, and `p_value` that of a paired
     bootstrap against the baseline (None for the baseline itself). `cost_per_update` counts likelihood
     updates, and `seconds` were measured. The search was greedy; `beam` is the result of a beam search too.
+    `critic_explains` is the share of the variance of held-out returns that the critic explained when joint training
+    began, the mean over seeds; None without a critic.
     """
 
     label: str
@@ -60,6 +62,7 @@ class MethodRow:
     cost_per_update: float
     seconds: float
     beam: BeamScore | None = None
+    critic_explains: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ def read_row(record: Record) -> MethodRow:
         cost_per_update=record.number("cost_per_update"),
         seconds=record.number("seconds"),
         beam=_read_beam(record.record("beam")) if record.has("beam") else None,
+        critic_explains=record.number("critic_explains") if record.has("critic_explains") else None,
     )
 
 

@@ -1,10 +1,11 @@
 """The sections of the page about the methods: table, curves, configuration and environment."""
 
 import math
+from collections.abc import Sequence
 
-from seqcritic.report.comparison import Comparison, MethodRow
+from seqcritic.report.comparison import Comparison, Curve, MethodRow
 from seqcritic.report.curves import PALETTE, draw_curves
-from seqcritic.report.formats import format_score
+from seqcritic.report.formats import format_score, format_share
 from seqcritic.report.markup import Markup, element, join, text
 from seqcritic.report.scales import Range
 from seqcritic.report.tables import list_best, list_columns, list_signatures, name_beam
@@ -13,12 +14,17 @@ _COST_NOTE = (
     "Compute is counted in likelihood updates: an update that costs 3× takes as much work as three updates "
     "of likelihood training for the same model. Minutes are measured wall-clock time."
 )
+_CRITIC_NOTE = (
+    "The share of the variance of the return after each token that the critic's values explain, on samples for "
+    "validation sentences: 1 is perfect, 0 no better than a constant. First the critic learns with the actor frozen; "
+    "joint training begins where the method's learning curve does, and the table holds the share at that point."
+)
 
 
 def render_table(comparison: Comparison) -> Markup:
     """Render the comparison with a small drawing of each interval, on one scale for all rows."""
-    # Scores by seed would make a wide column; they stand beneath the label instead.
-    columns = [column for column in list_columns(comparison) if column.name not in ("seeds", "beam-seeds")]
+    # Scores by seed would make a wide column; they stand beneath the label instead, and so does the critic's share.
+    columns = [column for column in list_columns(comparison) if column.name not in ("seeds", "beam-seeds", "critic")]
     headings = [element("th", {"scope": "col", "class": column.name}, text(column.heading)) for column in columns]
     scale = _interval_scale(comparison)
     best = list_best(comparison)
@@ -29,7 +35,7 @@ def render_table(comparison: Comparison) -> Markup:
         for column in columns:
             content = text(column.cells[index])
             if column.name == "method":
-                content = join([_swatch(index), content, _list_seeds(row)], "")
+                content = join([_swatch(index), content, _list_remarks(row)], "")
                 cells.append(element("th", {"scope": "row", "class": "method"}, content))
                 continue
             if (column.name, row.label) in best:
@@ -49,16 +55,14 @@ def render_table(comparison: Comparison) -> Markup:
         {"id": "results"},
         element("h2", {}, text("Test results")),
         element("div", {"class": "scroll"}, element("table", {"class": style}, head, body)),
-        _signatures(comparison),
+        _write_signatures(list_signatures(comparison)),
         element("p", {"class": "remark"}, text(_COST_NOTE)),
     )
 
 
 def render_curves(comparison: Comparison) -> Markup:
-    """Render the learning curves in two widths, of which the style sheet shows the one that fits."""
+    """Render the learning curves, and beneath them how much the critics explain."""
     order = comparison.labels
-    wide = draw_curves(comparison.curves, comparison.score_name, order)
-    narrow = draw_curves(comparison.curves, comparison.score_name, order, width=420, height=340)
     drawn = {curve.label for curve in comparison.curves}
     buttons = [
         element(
@@ -72,15 +76,27 @@ def render_curves(comparison: Comparison) -> Markup:
     ]
     # Without the script the buttons would do nothing, so only the script shows them.
     attributes = {"class": "legend", "hidden": "", "role": "group", "aria-label": "Methods shown"}
-    parts = [element("div", attributes, *buttons)] if len(buttons) > 1 else []
-    parts += [element("div", {"class": "wide"}, wide), element("div", {"class": "narrow"}, narrow)]
-    return element(
-        "section",
-        {"id": "curves"},
+    legend = [element("div", attributes, *buttons)] if len(buttons) > 1 else []
+    parts = [
         element("h2", {}, text("Learning curves")),
-        element("figure", {}, join(parts)),
-        _signatures(comparison),
-    )
+        element("figure", {}, join([*legend, *_draw_both(comparison.curves, comparison.score_name, order)])),
+        _write_signatures(list_signatures(comparison)[:1]),  # validation is greedy
+    ]
+    if comparison.critic_curves:
+        drawings = _draw_both(comparison.critic_curves, "share", order, "share of variance explained")
+        parts += [
+            element("h3", {}, text("How much the critic explains")),
+            element("figure", {"id": "critic"}, join(drawings)),
+            element("p", {"class": "remark"}, text(_CRITIC_NOTE)),
+        ]
+    return element("section", {"id": "curves"}, *parts)
+
+
+def _draw_both(curves: Sequence[Curve], score_name: str, order: Sequence[str], title: str = "") -> list[Markup]:
+    """Draw curves in two widths, of which the style sheet shows the one that fits."""
+    wide = draw_curves(curves, score_name, order, title=title)
+    narrow = draw_curves(curves, score_name, order, width=420, height=340, title=title)
+    return [element("div", {"class": "wide"}, wide), element("div", {"class": "narrow"}, narrow)]
 
 
 def render_details(comparison: Comparison) -> Markup:
@@ -98,26 +114,26 @@ def render_details(comparison: Comparison) -> Markup:
     return element("section", {"id": "details"}, *parts) if len(parts) > 1 else Markup("")
 
 
-def _list_seeds(row: MethodRow) -> Markup:
-    if len(row.seed_scores) < 2:
-        return Markup("")
-    searches = [("by seed", row.seed_scores)]
-    if row.beam is not None:
-        searches.append((name_beam(row), row.beam.seed_scores))
-    return join(
-        [
-            element("span", {"class": "seeds"}, text(f"{name} {', '.join(format_score(score) for score in scores)}"))
-            for name, scores in searches
-        ],
-        "",
-    )
+def _list_remarks(row: MethodRow) -> Markup:
+    remarks = []
+    if row.critic_explains is not None:
+        remarks.append(f"critic explains {format_share(row.critic_explains)}")
+    if len(row.seed_scores) > 1:
+        remarks.append(f"by seed {_write_scores(row.seed_scores)}")
+        if row.beam is not None:
+            remarks.append(f"{name_beam(row)} {_write_scores(row.beam.seed_scores)}")
+    return join([element("span", {"class": "seeds"}, text(remark)) for remark in remarks], "")
 
 
-def _signatures(comparison: Comparison) -> Markup:
+def _write_scores(scores: Sequence[float]) -> str:
+    return ", ".join(format_score(score) for score in scores)
+
+
+def _write_signatures(signatures: Sequence[tuple[str, str]]) -> Markup:
     return join(
         [
             element("p", {"class": "signature"}, text(f"{name}: "), element("code", {}, text(signature)))
-            for name, signature in list_signatures(comparison)
+            for name, signature in signatures
         ]
     )
 

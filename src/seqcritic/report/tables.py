@@ -17,7 +17,10 @@ from seqcritic.report.formats import (
     format_minutes,
     format_p_value,
     format_score,
+    format_share,
 )
+
+LONG_LABEL = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,10 @@ class Column:
 
 
 def list_columns(comparison: Comparison) -> tuple[Column, ...]:
-    """List what every table shows, leaving out what one method or one seed gives no meaning to."""
+    """List what every table shows, leaving out what one method or one seed gives no meaning to.
+
+    A table with little width may set some of it beneath the label of a row.
+    """
     rows = comparison.rows
     with_beam = comparison.with_beam
     columns = [Column("method", "method", tuple(row.label for row in rows))]
@@ -43,6 +49,8 @@ def list_columns(comparison: Comparison) -> tuple[Column, ...]:
         if with_beam is not None:
             heading = f"by seed, {name_beam(rows[0])}"
             columns.append(Column("beam-seeds", heading, tuple(_write_seeds(row) for row in with_beam.rows)))
+    if any(row.critic_explains is not None for row in rows):
+        columns.append(Column("critic", "critic explains", tuple(format_share(row.critic_explains) for row in rows)))
     columns += [
         Column("updates", "updates", tuple(format_count(row.updates) for row in rows)),
         Column("cost", "cost per update", tuple(format_cost(row.cost_per_update) for row in rows)),
@@ -85,8 +93,11 @@ def comparison_table(comparison: Comparison) -> Table:
     )
     with_beam = comparison.with_beam
     columns = list_columns(comparison)
-    shown = [column for column in columns if column.name != "seeds" and not _is_of_beam(column)]
+    shown = [column for column in columns if column.name not in ("seeds", "critic") and not _is_of_beam(column)]
     greedy = _list_lines(comparison, {column.name: column.cells for column in shown})
+    for row, line in zip(comparison.rows, greedy, strict=True):
+        if row.critic_explains is not None:
+            line["method"].append(f"\n  critic explains {format_share(row.critic_explains)}", style="not bold dim")
     beam: list[dict[str, Text]] = [{} for _ in comparison.rows]
     if with_beam is not None:
         labels = tuple(f"  {name_beam(row)}, ρ {_write_rhos(row)}" for row in comparison.rows)
@@ -148,6 +159,11 @@ def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> lis
     return columns
 
 
+def _break_label(label: str) -> str:
+    """Set a long label on two lines, so that eighty columns hold the numbers beside it."""
+    return label.replace("+", "\n  +", 1) if len(label) > LONG_LABEL else label
+
+
 def _is_of_beam(column: Column) -> bool:
     return column.name == "rho" or column.name.startswith("beam-")
 
@@ -157,7 +173,10 @@ def _list_lines(comparison: Comparison, columns: dict[str, tuple[str, ...]]) -> 
     best_labels = {row.label for row in comparison.best_rows}
     lines = []
     for index, row in enumerate(comparison.rows):
-        cells = {name: Text(column[index]) for name, column in columns.items()}
+        cells = {
+            name: Text(_break_label(column[index]) if name == "method" else column[index])
+            for name, column in columns.items()
+        }
         if row.label in best_labels:
             cells["method"].stylize("bold")
             cells["score"].stylize("bold")
