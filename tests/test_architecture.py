@@ -10,12 +10,13 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "sections", "data_settings", "config"}
+LEAVES = {"errors", "sections", "data_settings", "method_settings", "config"}
 ALLOWED = {
     "errors": set(),
     "sections": set(),
     "data_settings": {"sections"},
-    "config": {"sections", "data_settings"},
+    "method_settings": {"sections"},
+    "config": {"sections", "data_settings", "method_settings"},
     "settings_io": LEAVES,
     "data": LEAVES,
     "models": LEAVES | {"data"},

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seqcritic.config import TYPICAL_COSTS, Settings
+from seqcritic.config import Settings
 from seqcritic.errors import UserError
+from seqcritic.method_settings import LABELS
 from seqcritic.settings_io import (
     differences,
     flatten,
@@ -155,7 +156,7 @@ def test_overrides_may_be_limited_to_one_section():
             set_leaves(tree, [override], section="data")
 
 
-@pytest.mark.parametrize("label", [label for label in TYPICAL_COSTS if label != "critic"])
+@pytest.mark.parametrize("label", LABELS)
 def test_a_label_chooses_method_and_likelihood_weight(label: str):
     settings = with_method(load_recipe("demo", ["method.likelihood_weight=0.25"]), label)
     assert settings.method.label == label

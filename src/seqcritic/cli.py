@@ -96,8 +96,8 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     compare.add_argument(
         "--methods",
         metavar="A,B,...",
-        help="likelihood, reinforce, reinforce-critic, actor-critic; +likelihood mixes the likelihood in, as in "
-        "actor-critic+likelihood (default: the recipe's compare.methods)",
+        help="as in docs/methods, or all; +likelihood mixes the likelihood in, as in actor-critic+likelihood or "
+        "all+likelihood (default: the recipe's compare.methods)",
     )
     compare.add_argument("--seeds", type=_positive, default=1, metavar="N", help="how many seeds (default 1)")
     compare.add_argument("--out", metavar="DIR", help="folder of the comparison (default: runs/compare-RECIPE)")

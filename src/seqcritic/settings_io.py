@@ -14,9 +14,10 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from seqcritic.config import METHOD_NAMES, MIXED, PAPER_LIKELIHOOD_WEIGHT, Settings
+from seqcritic.config import Settings
 from seqcritic.data_settings import TASKS
 from seqcritic.errors import UserError
+from seqcritic.method_settings import LABELS, MIXED, PAPER_LIKELIHOOD_WEIGHT
 
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
 FOLDERS = ("start.actor", "start.critic")
@@ -45,10 +46,9 @@ def settings_from(tree: dict[str, Any]) -> Settings:
 
 def with_method(settings: Settings, label: str) -> Settings:
     """Return the settings for one method of a comparison, its entry of compare.overrides applied."""
+    if label not in LABELS:
+        raise UserError(f"compare.methods: unknown method '{label}'{_nearest(label, LABELS)}")
     name = label.removesuffix(MIXED)
-    if name not in METHOD_NAMES or (name == "likelihood" and label != name):
-        known = [*METHOD_NAMES, *(known + MIXED for known in METHOD_NAMES if known != "likelihood")]
-        raise UserError(f"compare.methods: unknown method '{label}'{_nearest(label, known)}")
     tree = settings.model_dump(mode="json")
     weight = (settings.method.likelihood_weight or PAPER_LIKELIHOOD_WEIGHT) if label != name else 0.0
     tree["method"] |= {"name": name, "likelihood_weight": weight}

@@ -83,12 +83,9 @@ class World:
         """Return one sequence as the sampler would have returned it."""
         length = len(self.sequences[row])
         part = (slice(row, row + 1), slice(0, length))
-        return Sample(
-            self.tokens[part],
-            self.mask[part],
-            torch.softmax(self.logits[part].detach(), 2),
-            self.states[part].detach(),
-        )
+        probabilities = torch.softmax(self.logits[part].detach(), 2)
+        entropies = torch.special.entr(probabilities).sum(2)
+        return Sample(self.tokens[part], self.mask[part], probabilities, self.states[part].detach(), entropies)
 
 
 def make_world(actor: Actor, shaping: bool = True) -> World:

@@ -18,7 +18,7 @@ from enumeration import (
     make_batch,
     make_world,
 )
-from seqcritic.config import MethodSettings
+from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses, rollout
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.method import Method
@@ -55,7 +55,7 @@ def expected_gradients(
         for critic in (networks.critic, networks.target_critic):
             if critic is not None:
                 critic.row = row
-        outcome = method(networks, make_batch(), torch.Generator())
+        outcome = method(networks, make_batch(), torch.Generator(), 0.0)
         for sum_so_far, gradient in zip(total, gradients(outcome.loss, networks.actor), strict=True):
             sum_so_far += probabilities[row] * gradient
     return total

@@ -12,6 +12,7 @@ from seqcritic.comparing.plan import budget, plan_runs, run_settings
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
+from seqcritic.method_settings import METHODS, MIXED, MIXED_METHODS
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
@@ -38,7 +39,7 @@ def compare(
     Calling it again with the same settings resumes. Each run is a process of its own with settings.threads threads.
     """
     folder = Path(out)
-    labels = tuple(dict.fromkeys(label.strip() for label in methods if label.strip()))
+    labels = expand_labels(methods)
     if not labels:
         raise UserError("--methods: name at least one method, for example likelihood,actor-critic")
     if from_scratch:
@@ -62,6 +63,13 @@ def compare(
     )
     _write(folder, comparison)
     return comparison, folder
+
+
+def expand_labels(methods: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the labels without repetition; `all` stands for every method, `all+likelihood` for every mixture."""
+    groups = {"all": tuple(METHODS), "all" + MIXED: tuple(MIXED_METHODS)}
+    stripped = (label.strip() for label in methods)
+    return tuple(dict.fromkeys(each for label in stripped if label for each in groups.get(label, (label,))))
 
 
 def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:

@@ -20,7 +20,7 @@ class Likelihood:
 
     trains: tuple[str, ...] = ("actor",)
 
-    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the negative log-likelihood of the references; draws nothing."""
         actor = networks.actor
         logits, _ = actor.score(actor.encode(batch.sources, batch.source_mask), batch.references)

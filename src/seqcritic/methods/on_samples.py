@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from seqcritic.config import MethodSettings
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
+from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.losses import likelihood_loss
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Rollout, roll_out

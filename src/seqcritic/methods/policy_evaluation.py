@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqcritic.config import MethodSettings
 from seqcritic.data.batch import Batch
 from seqcritic.errors import NonFiniteError
+from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
@@ -86,7 +86,7 @@ class CriticTraining(RewardMethod):
 
     trains: tuple[str, ...] = ("critic",)
 
-    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the critic's loss; the sampling actor is the frozen actor, so its states serve both critics."""
         repeats = self.settings.samples
         actor = networks.actor

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import torch
 
-from seqcritic.config import METHOD_NAMES, MethodSettings, Settings
+from seqcritic.config import Settings
+from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
@@ -28,7 +29,7 @@ REWARD_METHODS: dict[str, Builder] = {
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
 }
-assert set(METHOD_NAMES) == {"likelihood", *REWARD_METHODS}
+assert set(METHODS) == {"likelihood", *REWARD_METHODS}
 
 
 def build_method(settings: Settings, phase: str, score: Score) -> Method:
@@ -49,7 +50,7 @@ def build_networks(
     if settings.method.needs_critic:
         networks.critic = Critic(settings.critic, num_target_tokens, settings.actor.hidden, generator)
         networks.target_critic = _follower(networks.critic)
-    if settings.method.name == "reinforce":
+    if settings.method.traits.needs_baseline:
         networks.baseline = LinearBaseline(settings.actor.hidden)
     return networks
 

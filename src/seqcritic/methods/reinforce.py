@@ -25,7 +25,7 @@ class Reinforce(RewardMethod):
 
     trains: tuple[str, ...] = ("actor", "baseline")
 
-    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss plus the baseline's squared error."""
         seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
         sample, mask = seen.rollout.sample, seen.rollout.sample.mask
@@ -49,7 +49,7 @@ class ReinforceCritic(RewardMethod):
 
     trains: tuple[str, ...] = ("actor", "critic")
 
-    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss plus the critic's."""
         seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings)

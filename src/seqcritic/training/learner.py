@@ -64,9 +64,12 @@ class Learner:
             for name in self.method.trains
         }
 
-    def update(self, batch: Batch, rate: float) -> dict[str, float]:
-        """Make one update of every network the method trains, let the followers follow, return what to log."""
-        outcome = self.method(self.networks, batch, self.generator)
+    def update(self, batch: Batch, rate: float, progress: float = 0.0) -> dict[str, float]:
+        """Make one update of every network the method trains, let the followers follow, return what to log.
+
+        `progress` is the share of the phase's updates already made.
+        """
+        outcome = self.method(self.networks, batch, self.generator, progress)
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
         strange = [name for name, value in measurements.items() if not math.isfinite(value)]
         _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)

@@ -1,0 +1,84 @@
+"""The methods by name, what each needs beside the actor, and their settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from seqcritic.sections import Positive, Rate, Section, Weight
+
+MIXED = "+likelihood"
+PAPER_LIKELIHOOD_WEIGHT = 0.1
+
+
+class Traits(NamedTuple):
+    """What the rest of the program must know of a method.
+
+    Costs are typical ones of an update, alone and with the likelihood mixed in, in likelihood updates; a recipe's
+    `compare.costs` are measured.
+    """
+
+    cost: float
+    mixed_cost: float
+    needs_critic: bool = False
+    needs_baseline: bool = False
+    delays_actor: bool = False
+
+
+METHODS = {
+    "likelihood": Traits(1.0, 1.0),
+    "reinforce": Traits(1.5, 2.2, needs_baseline=True),
+    "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
+    "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
+}
+CRITIC_COST = 2.1
+MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
+TYPICAL_COSTS = (
+    {"critic": CRITIC_COST}
+    | {name: traits.cost for name, traits in METHODS.items()}
+    | {label: traits.mixed_cost for label, traits in MIXED_METHODS.items()}
+)
+LABELS = (*METHODS, *MIXED_METHODS)
+
+
+def _known(name: str) -> str:
+    if name not in METHODS:
+        raise ValueError(f"method.name: unknown method '{name}'; known: {', '.join(METHODS)}")
+    return name
+
+
+class MethodSettings(Section):
+    """The method and its constants, named as in the paper's Algorithm 1."""
+
+    name: Annotated[str, AfterValidator(_known)] = "actor-critic"
+    likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
+    samples: Positive = Field(1, description="M: samples for each example, averaged")
+    temporal_difference: bool = Field(True, description="false for Monte-Carlo targets")
+    variance_penalty: Weight = Field(1e-3, description="λ_C")
+    gamma_theta: Rate = Field(
+        1e-3, description="γ_θ of the delayed actor; REINFORCE always samples from the present actor"
+    )
+    gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
+    baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
+
+    @property
+    def traits(self) -> Traits:
+        """What the method needs beside the actor."""
+        return METHODS[self.name]
+
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the method trains a critic."""
+        return self.traits.needs_critic
+
+    @property
+    def follower_speed(self) -> float:
+        """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
+        return self.gamma_theta if self.traits.delays_actor else 1.0
+
+    @property
+    def label(self) -> str:
+        """The name in tables: `actor-critic+likelihood` where the likelihood is mixed in."""
+        mixed = self.likelihood_weight > 0 and self.name != "likelihood"
+        return self.name + (MIXED if mixed else "")
