@@ -31,6 +31,8 @@ METHODS = {
     "reinforce": Traits(1.5, 2.2, needs_baseline=True),
     "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
     "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
+    "reinforce-multisample": Traits(4.0, 4.5),
+    "self-critical": Traits(1.8, 2.4),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
@@ -48,6 +50,12 @@ def _known(name: str) -> str:
     return name
 
 
+class ReinforceMultisampleSettings(Section):
+    """REINFORCE with the other samples as the baseline."""
+
+    samples: Annotated[int, Field(ge=2)] = Field(4, description="M: samples for each example; instead of method.samples")
+
+
 class MethodSettings(Section):
     """The method and its constants, named as in the paper's Algorithm 1."""
 
@@ -61,6 +69,7 @@ class MethodSettings(Section):
     )
     gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
+    reinforce_multisample: ReinforceMultisampleSettings = ReinforceMultisampleSettings()
 
     @property
     def traits(self) -> Traits:

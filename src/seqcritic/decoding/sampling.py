@@ -27,8 +27,17 @@ class Sample:
 
 
 @torch.no_grad()
-def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generator) -> Sample:
-    """Sample until the end token or until a row has caps [B] tokens, its end token counted."""
+def sample(
+    actor: Actor,
+    memory: Memory,
+    caps: Tensor,
+    generator: torch.Generator,
+    given: tuple[Tensor, Tensor] | None = None,
+) -> Sample:
+    """Sample until the end token or until a row has caps [B] tokens, its end token counted.
+
+    `given`: tokens [B, U] and how many of them, [B], each row begins with instead of its first draws.
+    """
     state = actor.start(memory)
     alive = torch.ones(len(caps), dtype=torch.bool, device=caps.device)
     tokens, masks, probabilities, states = [], [], [], []
@@ -40,6 +49,8 @@ def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generato
         if not bool(torch.isfinite(distribution).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
         drawn = torch.multinomial(distribution, 1, generator=generator)[:, 0]
+        if given is not None and step < given[0].shape[1]:
+            drawn = torch.where(given[1] > step, given[0][:, step], drawn)
         drawn = torch.where(alive, drawn, END)
         tokens.append(drawn)
         masks.append(alive)

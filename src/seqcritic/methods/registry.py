@@ -16,6 +16,8 @@ from seqcritic.methods.method import Method
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
+from seqcritic.methods.reinforce_multisample import ReinforceMultisample
+from seqcritic.methods.self_critical import SelfCritical
 from seqcritic.models.actor import Actor
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import Critic
@@ -28,6 +30,8 @@ REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
+    "reinforce-multisample": ReinforceMultisample,
+    "self-critical": SelfCritical,
 }
 assert set(METHODS) == {"likelihood", *REWARD_METHODS}
 
