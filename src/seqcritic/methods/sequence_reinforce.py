@@ -41,9 +41,7 @@ class SequenceReinforce(RewardMethod):
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss."""
-        seen = experience(
-            networks, batch, self.settings, self.score, self.shaping, generator, samples=self.num_samples
-        )
+        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, samples=self.num_samples)
         returns = seen.rollout.rewards.sum(dim=1).view(len(batch), -1)
         baselines = self.baselines(networks, batch, returns).expand_as(returns)
         loss = reinforce_loss(
