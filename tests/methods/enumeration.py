@@ -84,12 +84,9 @@ class World:
         """Return some sequences as the sampler would have returned them."""
         chosen = list(rows)
         part = (chosen, slice(0, max(len(self.sequences[row]) for row in chosen)))
-        return Sample(
-            self.tokens[part],
-            self.mask[part],
-            torch.softmax(self.logits[part].detach(), 2),
-            self.states[part].detach(),
-        )
+        probabilities = torch.softmax(self.logits[part].detach(), 2)
+        entropies = torch.special.entr(probabilities).sum(2)
+        return Sample(self.tokens[part], self.mask[part], probabilities, self.states[part].detach(), entropies)
 
 
 def make_world(actor: Actor, shaping: bool = True) -> World:

@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from seqcritic.models.attention import Attention, Memory
 from seqcritic.models.dropout import Dropout
+from seqcritic.models.lookup import project_tokens
+from seqcritic.models.recurrence import attended_scan, plain_loops
 
 
 class State(NamedTuple):
@@ -96,19 +98,32 @@ class Decoder(nn.Module):
         Entry t is computed before token t is consumed, so it depends on tokens 0..t-1 only; the last token
         is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1.
         """
-        weight, bias, energy = self._state_product()
+        features, states = self.features(memory, tokens, extra)
+        return self.read_out(features), states
+
+    def features(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return what `run` reads out, [B, T, H + C], and states [B, T, H]."""
+        inputs = self._input_gates(tokens.t()[:-1], None if extra is None else extra.transpose(0, 1)[1:])
+        scan = self._scan_plainly if plain_loops() else self._scan
+        states, glimpses = scan(memory, inputs)
+        features = torch.cat([states, glimpses], dim=2).transpose(0, 1)
+        return self.dropout(features), states.transpose(0, 1)
+
+    def _scan(self, memory: Memory, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return states [T, B, H] and glimpses [T, B, C] for input gates [T − 1, B, 3H]."""
+        return attended_scan(inputs, self.initial, *memory, *self._state_product(), self.glimpse_gates.weight)
+
+    def _scan_plainly(self, memory: Memory, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The reference for `_scan`: the same equations, one step after the other."""
+        product = self._state_product()
         hidden = self.initial.expand(memory.annotations.shape[0], self.hidden)
-        state = self._look(memory, hidden, weight, bias, energy)
+        state = self._look(memory, hidden, *product)
         hiddens, glimpses = [state.hidden], [state.glimpse]
-        if tokens.shape[1] > 1:
-            inputs = self._input_gates(tokens[:, :-1], None if extra is None else extra[:, 1:])
-            for gates in inputs.unbind(dim=1):
-                state = self._look(memory, self._transition(state, gates), weight, bias, energy)
-                hiddens.append(state.hidden)
-                glimpses.append(state.glimpse)
-        states = torch.stack(hiddens, dim=1)
-        features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=-1)
-        return self.read_out(self.dropout(features)), states
+        for gates in inputs:
+            state = self._look(memory, self._transition(state, gates), *product)
+            hiddens.append(state.hidden)
+            glimpses.append(state.glimpse)
+        return torch.stack(hiddens), torch.stack(glimpses)
 
     def attend(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> Tensor:
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t, as in `run`."""
@@ -116,7 +131,7 @@ class Decoder(nn.Module):
 
     def _input_gates(self, tokens: Tensor, extra: Tensor | None) -> Tensor:
         """Return the input's share of the gates, [..., 3H], for tokens of any shape."""
-        gates: Tensor = self.token_gates(self.dropout(self.embedding(tokens)))
+        gates = project_tokens(self.embedding, self.token_gates.weight, self.token_gates.bias, tokens, self.dropout)
         if self.extra_gates is not None:
             assert extra is not None, "this decoder reads an extra input at every step"
             gates = gates + self.extra_gates(extra)

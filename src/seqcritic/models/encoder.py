@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.models.dropout import Dropout
+from seqcritic.models.lookup import project_tokens
+from seqcritic.models.recurrence import gated_scan, plain_loops, rearrange
 
 
 class BidirectionalEncoder(nn.Module):
@@ -22,18 +24,34 @@ class BidirectionalEncoder(nn.Module):
         self.size = 2 * hidden
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return annotations [B, S, 2H] of tokens [B, S]; padding is never read."""
-        inputs = self.dropout(self.embedding(tokens))
-        if bool(mask.all()):
-            annotations: Tensor = self.recurrent(inputs)[0]
-            return annotations
-        packed = nn.utils.rnn.pack_padded_sequence(
-            inputs, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False
+        """Return annotations [B, S, 2H] of tokens [B, S]; padding is never read, its annotations are 0."""
+        if plain_loops():
+            return read_plainly(self.recurrent, self.dropout(self.embedding(tokens)), mask)
+        batch, length = tokens.shape
+        input_weights, state_weights, input_biases, state_biases = zip(*self.recurrent.all_weights, strict=True)
+        steps = torch.arange(length, device=mask.device)[:, None]
+        lengths = mask.sum(dim=1)
+        # The second direction reads every row from its own last token, padding at the end; [S, B], its own inverse.
+        backwards = torch.where(steps < lengths, lengths - 1 - steps, steps)
+        gates = project_tokens(
+            self.embedding, torch.cat(input_weights), torch.cat(input_biases), tokens.t(), self.dropout
         )
-        unpacked, _ = nn.utils.rnn.pad_packed_sequence(
-            self.recurrent(packed)[0], batch_first=True, total_length=tokens.shape[1]
-        )
-        return torch.as_tensor(unpacked)
+        forward, backward = gates.view(length * batch, 2, -1).unbind(dim=1)
+        order = (backwards * batch + torch.arange(batch, device=mask.device)).view(-1)
+        backward = rearrange(backward, order)
+        both = torch.stack([forward.view(length, batch, -1), backward.view(length, batch, -1)], dim=1)
+        states = gated_scan(both, torch.stack(state_weights), torch.stack(state_biases))
+        forward = states[:, 0]
+        backward = rearrange(states[:, 1].reshape(length * batch, -1), order).view(forward.shape)
+        annotations = torch.cat([forward, backward], dim=2) * mask.t()[:, :, None]
+        return annotations.transpose(0, 1).contiguous()
+
+
+def read_plainly(recurrent: nn.GRU, inputs: Tensor, mask: Tensor) -> Tensor:
+    """The reference: PyTorch's own GRU on inputs [B, S, E]."""
+    packed = nn.utils.rnn.pack_padded_sequence(inputs, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
+    unpacked, _ = nn.utils.rnn.pad_packed_sequence(recurrent(packed)[0], batch_first=True, total_length=mask.shape[1])
+    return torch.as_tensor(unpacked)
 
 
 class WindowEncoder(nn.Module):

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from seqcritic.config import Settings
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
@@ -17,6 +15,7 @@ from seqcritic.evaluation import corpus_metric, interval, judge, signature
 from seqcritic.scores.corpus_bleu import CorpusBleu, corpus_chrf
 from seqcritic.scores.score import Array
 from seqcritic.settings_io import set_leaves, settings_from
+from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import Model, load_model
 
 
@@ -71,7 +70,7 @@ def load_for_evaluation(place: str | Path, overrides: Sequence[str]) -> tuple[Mo
     tree = model.settings.model_dump(mode="json")
     set_leaves(tree, overrides, section="data")
     settings = settings_from(tree)
-    torch.set_num_threads(settings.threads)
+    set_up_process(settings.threads)
     return model, build_task(settings.data, vocabularies=model.description.get("vocabularies"))
 
 
