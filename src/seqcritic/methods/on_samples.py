@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
+from seqcritic.decoding.sampling import Sample
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.losses import likelihood_loss
 from seqcritic.methods.networks import Networks
@@ -59,27 +59,25 @@ def experience(
     tokens = rollout.sample.tokens
     measurements = rollout.measurements(repeated)
     if settings.likelihood_weight == 0:
-        logits, states = actor.score(memory.repeat(settings.samples), tokens)
+        logits, states = actor.score(memory.repeat(settings.samples), tokens, rollout.sample.mask)
         return Experience(rollout, logits, states.detach(), None, measurements)
-    logits, reference_logits, states = _score_both(actor, memory, tokens, batch.references)
+    logits, reference_logits, states = _score_both(actor, memory, rollout.sample, batch)
     likelihood = likelihood_loss(torch.log_softmax(reference_logits, dim=2), batch.references, batch.reference_mask)
     measurements["likelihood_loss"] = likelihood.detach()
     return Experience(rollout, logits, states.detach(), likelihood, measurements)
 
 
-def _score_both(actor: Actor, memory: Memory, tokens: Tensor, references: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _score_both(actor: Actor, memory: Memory, sample: Sample, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Score samples and references in one loop: a step over twice the rows costs far less than two steps."""
-    num_samples, num_steps = tokens.shape
-    num_references, num_reference_steps = references.shape
-    width = max(num_steps, num_reference_steps)
-    both = torch.cat(
-        [
-            pad(tokens, (0, width - num_steps), value=END),
-            pad(references, (0, width - num_reference_steps), value=END),
-        ]
+    num_samples, num_steps = sample.tokens.shape
+    num_references, num_reference_steps = batch.references.shape
+    widths = (0, max(0, num_reference_steps - num_steps)), (0, max(0, num_steps - num_reference_steps))
+    tokens, mask = (
+        torch.cat([pad(sampled, widths[0]), pad(given, widths[1])])
+        for sampled, given in ((sample.tokens, batch.references), (sample.mask, batch.reference_mask))
     )
     stacked = Memory.stack(memory.repeat(num_samples // num_references), memory)
-    logits, states = actor.score(stacked, both)
+    logits, states = actor.score(stacked, tokens, mask)
     return (
         logits[:num_samples, :num_steps],
         logits[num_samples:, :num_reference_steps],
