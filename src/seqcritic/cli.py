@@ -7,20 +7,26 @@ import os
 import sys
 from collections.abc import Sequence
 
-from seqcritic.errors import Interrupted, NonFiniteError, UserError
+from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 2 the user's fault, 3 a non-finite number, 128+n a signal."""
+    """Run one command and return its exit code.
+
+    0 done, 2 the user's fault, 3 a non-finite number, 4 another process of the training was lost, 128+n a signal.
+    """
     parser = build_parser()
     options = _parse(parser, arguments)
     try:
         from seqcritic import commands
 
+        _require_one_process(options.command)
         code: int = getattr(commands, options.command.replace("-", "_"))(options)
         sys.stdout.flush()
         return code
-    except (UserError, NonFiniteError, Interrupted) as error:
+    except Quiet as error:
+        return error.exit_code
+    except (UserError, NonFiniteError, Interrupted, LostProcess) as error:
         _complain(error)
         return error.exit_code
     except KeyboardInterrupt:
@@ -33,6 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         _complain(error)
         return UserError.exit_code
+
+
+def _require_one_process(command: str) -> None:
+    if command != "train" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UserError(f"{command} runs in one process; only train may be started by torchrun with several")
 
 
 def _complain(fault: object) -> None:

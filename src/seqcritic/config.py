@@ -27,6 +27,8 @@ TYPICAL_COSTS = {
     "actor-critic+likelihood": 3.8,
 }
 
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["float32", "bfloat16", "float64"]
 MethodName = Literal["likelihood", "reinforce", "reinforce-critic", "actor-critic"]
 
 
@@ -144,7 +146,7 @@ class PhasesSettings(Section):
 class TrainingSettings(Section):
     """How updates are made, judged and saved."""
 
-    batch: Positive = 32
+    batch: Positive = Field(32, description="examples of an update, for each process that trains")
     clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         50.0, description="largest gradient norm of a network"
     )
@@ -200,6 +202,10 @@ class Settings(Section):
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 1
     threads: Positive = 1
+    device: DeviceName = Field("auto", description="cpu, cuda, mps, or auto: a CUDA device if there is one")
+    precision: Precision = Field(
+        "float32", description="of training; bfloat16 for matrix products in bfloat16 where the device is fast at it"
+    )
     data: DataSettings = SpellingSettings()
     actor: ActorSettings = ActorSettings()
     critic: CriticSettings = CriticSettings()
