@@ -53,8 +53,9 @@ def roll_out(
     reference_lengths = num_tokens(batch.references, batch.reference_mask)
     drawn = sample(actor, memory, reference_lengths + EXTRA_STEPS, generator)
     lengths = num_tokens(drawn.tokens, drawn.mask)
-    prefixes = score.prefix_scores(drawn.tokens, lengths, batch.references, reference_lengths)
-    rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.probabilities.dtype)
+    # Scores are for the CPU: some are functions of texts, some count in float64.
+    judged = (field.cpu() for field in (drawn.tokens, lengths, batch.references, reference_lengths))
+    rewards = rewards_from_prefixes(score.prefix_scores(*judged), drawn.mask.cpu(), shaping).to(drawn.probabilities)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
     return Rollout(drawn, rewards)

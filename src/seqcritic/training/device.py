@@ -41,4 +41,6 @@ def weight_type(precision: Precision, device: torch.device) -> torch.dtype:
 
 def computing(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """Return the context in which the loss of an update is computed."""
-    return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
+    # No cache: a weight rounded while sampling, without a graph, would be taken from it for the loss.
+    narrow = precision == "bfloat16"
+    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False) if narrow else nullcontext()

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from seqcritic.config import Settings
+from seqcritic.config import DeviceName, Settings
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
 from seqcritic.decoding.search import GREEDY, Search
@@ -43,10 +43,14 @@ class RunEvaluation:
 
 
 def evaluate(
-    place: str | Path, split: str = "test", overrides: Sequence[str] = (), search: Search = GREEDY
+    place: str | Path,
+    split: str = "test",
+    overrides: Sequence[str] = (),
+    search: Search = GREEDY,
+    device: DeviceName = "auto",
 ) -> RunEvaluation:
     """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
-    model, task = load_for_evaluation(place, overrides)
+    model, task = load_for_evaluation(place, overrides, device)
     evaluation_set = task.evaluation_set(split)
     metric = corpus_metric(model.settings)
     judgement = judge(model.actor, task, evaluation_set, metric, search)
@@ -65,9 +69,9 @@ def evaluate(
     )
 
 
-def load_for_evaluation(place: str | Path, overrides: Sequence[str]) -> tuple[Model, Task]:
+def load_for_evaluation(place: str | Path, overrides: Sequence[str], device: DeviceName) -> tuple[Model, Task]:
     """Return a model and the task it is judged on, with its own vocabularies."""
-    model = load_model(place)
+    model = load_model(place, device)
     tree = model.settings.model_dump(mode="json")
     set_leaves(tree, overrides, section="data")
     settings = settings_from(tree)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqcritic.config import DeviceName
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric, score_predictions
@@ -21,12 +22,12 @@ ALL = 1_000_000  # hypotheses: none is dropped, so no search stops early
 
 
 def tune_length_reward(
-    place: str | Path, width: int, overrides: Sequence[str] = ()
+    place: str | Path, width: int, overrides: Sequence[str] = (), device: DeviceName = "auto"
 ) -> tuple[float, dict[float, float]]:
     """Return the best ρ on the validation set, and the score of every ρ tried."""
     if width == 1:
         raise UserError("--tune-rho: greedy search has no length reward; give --beam with a width of at least 2")
-    model, task = load_for_evaluation(place, overrides)
+    model, task = load_for_evaluation(place, overrides, device)
     metric = corpus_metric(model.settings)
     valid = task.evaluation_set("valid")
     found = [
