@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,8 +36,7 @@ class Team:
             return pid
         code = 1
         try:
-            os.dup2(os.open(self.logs[rank], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), sys.stderr.fileno())
-            sys.stderr = os.fdopen(sys.stderr.fileno(), "w", closefd=False)
+            sys.stderr = self.logs[rank].open("w", encoding="utf-8", buffering=1)
             os.environ |= {
                 "RANK": str(rank),
                 "LOCAL_RANK": str(rank),
@@ -48,8 +48,10 @@ class Team:
             }
             before()
             code = main([str(argument) for argument in arguments])
-            sys.stderr.flush()
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(code)
 
     def wait(self) -> list[int]:

@@ -43,7 +43,6 @@ LABELS = (*METHODS, "reinforce+likelihood", "reinforce-critic+likelihood")
 PHASES = ["phases.actor.updates=14", "phases.critic.updates=12", "phases.train.updates=24"]  # 50 updates
 FEW = ["phases.actor.updates=4", "phases.critic.updates=4", "phases.train.updates=8"]
 RARELY = ["training.checkpoint_seconds=1000", "training.log_every=1", "training.evaluate_every=50"]
-TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
 
 
 def train_together(recipe: Path, out: Path, *overrides: str, **options: object) -> Path:
@@ -67,38 +66,38 @@ def weights(folder: Path) -> dict[str, Tensor]:
     return safetensors.torch.load((latest / "networks.safetensors").read_bytes())
 
 
-def furthest(one: Path, two: Path) -> float:
-    """Return the largest relative difference of two runs' losses and weights."""
+def differences(one: Path, two: Path) -> tuple[float, float]:
+    """Return the largest relative difference of two runs' losses, and of any of their weights."""
     first, second = losses(one), losses(two)
     assert [name for name, _ in first] == [name for name, _ in second]
-    differences = [
-        abs(mine - theirs) / max(1.0, abs(mine)) for (_, mine), (_, theirs) in zip(first, second, strict=True)
-    ]
+    pairs = zip((value for _, value in first), (value for _, value in second), strict=True)
     theirs = weights(two)
-    differences += [
+    return max(abs(mine - other) / max(1.0, abs(mine)) for mine, other in pairs), max(
         float((tensor - theirs[name]).abs().max() / tensor.abs().max().clamp(min=1e-3))
         for name, tensor in weights(one).items()
-    ]
-    return max(differences)
+    )
 
 
-def compare(recipe: Path, folder: Path, overrides: list[str], **options: object) -> float:
+def compare(recipe: Path, folder: Path, overrides: list[str], **options: object) -> tuple[float, float]:
     """Return how far one process with a batch of 8 and two with 4 each are apart."""
     one = train_here(recipe, folder / "one", *overrides, *RARELY, "training.batch=8")
     two = train_together(recipe, folder / "two", *overrides, *RARELY, "training.batch=4", **options)
     assert records(one)[-1]["examples"] == records(two)[-1]["examples"] > 0
-    return furthest(one, two)
+    return differences(one, two)
 
 
 @pytest.mark.parametrize("label", LABELS)
 def test_two_processes_do_what_one_does_with_twice_the_batch(label: str, recipe: Path, tmp_path: Path):
     overrides = [*method_overrides(label), *PHASES, "precision=float64"]
-    assert compare(recipe, tmp_path, overrides) < TOLERANCE["float64"]
+    assert max(compare(recipe, tmp_path, overrides)) < 1e-9
 
 
 def test_they_do_so_in_single_precision_and_with_several_samples(recipe: Path, tmp_path: Path):
     overrides = [*method_overrides("actor-critic+likelihood"), *PHASES, "method.samples=2", "training.clip_norm=0.5"]
-    assert compare(recipe, tmp_path, overrides) < TOLERANCE["float32"]
+    of_losses, of_weights = compare(recipe, tmp_path, overrides)
+    assert of_losses < 1e-5
+    # Adam divides a gradient by its own size: where the gradient is rounding error, so is the step.
+    assert of_weights < 0.05
 
 
 def test_batches_that_do_not_divide_are_shared_too(tmp_path: Path):
@@ -113,7 +112,7 @@ def test_batches_that_do_not_divide_are_shared_too(tmp_path: Path):
         data={"task": "translation", "train": split, "valid": split, "test": split},
         score={"name": "bleu"},
     )
-    assert compare(recipe, tmp_path, [*method_overrides("actor-critic"), *PHASES, "precision=float64"]) < 1e-9
+    assert max(compare(recipe, tmp_path, [*method_overrides("actor-critic"), *PHASES, "precision=float64"])) < 1e-9
 
 
 def draw_alone() -> None:
@@ -129,7 +128,7 @@ def weigh_wrongly() -> None:
 @pytest.mark.parametrize("fault", [draw_alone, weigh_wrongly])
 def test_the_comparison_notices_faults(fault: Callable[[], None], recipe: Path, tmp_path: Path):
     overrides = [*method_overrides("reinforce"), *FEW, "precision=float64"]
-    assert compare(recipe, tmp_path, overrides, before={0: fault, 1: fault}) > 1e-3
+    assert min(compare(recipe, tmp_path, overrides, before={0: fault, 1: fault})) > 1e-3
 
 
 def test_a_run_of_two_resumes_exactly_and_only_with_two(recipe: Path, tmp_path: Path, refusal: Refusal):
