@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 import torch
 
-from seqcritic.config import TYPICAL_COSTS
 from seqcritic.data.task import build_task
+from seqcritic.method_settings import TYPICAL_COSTS
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.checkpoint import load_weights
 from seqcritic.training.learner import Learner

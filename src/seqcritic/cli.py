@@ -107,8 +107,8 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     compare.add_argument(
         "--methods",
         metavar="A,B,...",
-        help="likelihood, reinforce, reinforce-critic, actor-critic; +likelihood mixes the likelihood in, as in "
-        "actor-critic+likelihood (default: the recipe's compare.methods)",
+        help="as in docs/methods, or all; +likelihood mixes the likelihood in, as in actor-critic+likelihood or "
+        "all+likelihood (default: the recipe's compare.methods)",
     )
     compare.add_argument("--seeds", type=_positive, default=1, metavar="N", help="how many seeds (default 1)")
     compare.add_argument("--out", metavar="DIR", help="folder of the comparison (default: runs/compare-RECIPE)")
@@ -154,6 +154,13 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_device(inspect)
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument("runs", nargs="+", metavar="RUN")
+    report.add_argument(
+        "--beam",
+        type=_positive,
+        default=1,
+        metavar="WIDTH",
+        help="judge runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
+    )
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
 
 

@@ -60,6 +60,19 @@ def draw_numbers(generator: torch.Generator, num_steps: int, num_rows: int) -> T
     return numbers[:, share.first * samples : share.last * samples]
 
 
+def draw_uniform(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
+    """Return float64 numbers [T, B], uniform in [0, 1), on the CPU."""
+    return draw_numbers(generator, num_steps, num_rows).double() / (1 << BITS)
+
+
+def branch(generator: torch.Generator) -> torch.Generator:
+    """Return a generator of the same kind, seeded by one draw: however much it draws, the other moves by one step."""
+    own = type(generator)()
+    for name, value in getattr(generator, "__dict__", {}).items():
+        setattr(own, name, value)
+    return own.manual_seed(int(torch.randint(1 << 62, (), generator=generator, device="cpu")))
+
+
 def choose(probabilities: Tensor, numbers: Tensor) -> Tensor:
     """Return the token [B] of each row of probabilities [B, V] that its number [B] chooses, by inverting the CDF.
 

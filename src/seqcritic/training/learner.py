@@ -79,13 +79,14 @@ class Learner:
             for name in self.method.trains
         }
 
-    def update(self, batch: Batch, rate: float) -> dict[str, float]:
+    def update(self, batch: Batch, rate: float, progress: float = 0.0) -> dict[str, float]:
         """Make one update of every network the method trains, let the followers follow, return what to log.
 
-        The batch is that of all processes; this one takes its share of it.
+        The batch is that of all processes; this one takes its share of it. `progress` is the share of the phase's
+        updates already made.
         """
         share = self.processes.share(len(batch))
-        outcome = self._outcome(batch, share)
+        outcome = self._outcome(batch, share, progress)
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
         strange = [name for name, value in measurements.items() if not math.isfinite(value)]
         _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
@@ -103,7 +104,7 @@ class Learner:
         self._move_followers()
         return measurements
 
-    def _outcome(self, batch: Batch, share: Share) -> Outcome:
+    def _outcome(self, batch: Batch, share: Share, progress: float) -> Outcome:
         """Return the loss of a share of the batch.
 
         Its generators are seeded by one draw, so that the run's own moves alike in all processes, whatever a method
@@ -116,7 +117,7 @@ class Learner:
         self.dropout_generator.manual_seed(derive_seed(seed, "dropout", self.processes.rank))
         own = batch if len(share) == share.total else batch.part(share.first, share.last)
         with computing(self.settings.precision, self.device):
-            return self.method(self.networks, own.to(self.device), generator)
+            return self.method(self.networks, own.to(self.device), generator, progress)
 
     def tensors(self) -> TensorGroups:
         """Return everything as named tensors; `actor` is the best actor so far, for whoever loads the folder."""

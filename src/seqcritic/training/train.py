@@ -10,13 +10,12 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
-import torch
-
 from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import Display, PlainDisplay, SilentDisplay
 from seqcritic.training.distributed import Processes, join_processes
+from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
 from seqcritic.training.run_folder import RunFolder
 from seqcritic.training.trainer import Trainer
@@ -48,7 +47,7 @@ def _train(
     if is_finished(folder):
         display.line(f"{folder} is finished; nothing to do")
         return
-    torch.set_num_threads(settings.threads)
+    set_up_process(settings.threads)
     received: list[int] = []
     processes.stop_signal = lambda: _why_stop(received)
     trainer = Trainer(settings, folder, display, processes)

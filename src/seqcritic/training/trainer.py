@@ -96,7 +96,7 @@ class Trainer:
             self._evaluate_if_due(phase, rules)
             ended = progress.update >= rules.updates or self._should_end(phase, rules)
             if not ended:
-                self._update(phase, learning_rate(rules, progress.update), cost)
+                self._update(phase, rules, cost)
             progress.seconds += time.monotonic() - clock
             if ended:
                 break
@@ -107,11 +107,12 @@ class Trainer:
             if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
                 self._save()
 
-    def _update(self, phase: str, rate: float, cost: float) -> None:
+    def _update(self, phase: str, rules: PhaseSettings, cost: float) -> None:
         progress, size = self.progress, self.settings.training.batch * self.processes.size
         batch = self.task.training_batch(progress.examples, size, self.settings.seed)
         try:
-            measurements = self.learner.update(batch, rate)
+            rate = learning_rate(rules, progress.update)
+            measurements = self.learner.update(batch, rate, progress.update / rules.updates)
         except NonFiniteError as error:
             raise self._located(error, phase, progress.update + 1) from None
         progress.update += 1
