@@ -10,12 +10,13 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "sections", "data_settings", "config"}
+LEAVES = {"errors", "sections", "data_settings", "method_settings", "config"}
 ALLOWED = {
     "errors": set(),
     "sections": set(),
     "data_settings": {"sections"},
-    "config": {"sections", "data_settings"},
+    "method_settings": {"sections"},
+    "config": {"sections", "data_settings", "method_settings"},
     "settings_io": LEAVES,
     "data": LEAVES,
     "models": LEAVES | {"data"},
@@ -26,7 +27,7 @@ ALLOWED = {
     "training": LEAVES | {"settings_io", "data", "models", "decoding", "scores", "methods", "evaluation"},
     "report": set(),
     "inspecting": LEAVES | {"data", "models", "decoding", "scores", "training", "report"},
-    "comparing": LEAVES | {"settings_io", "data", "evaluation", "training", "report"},
+    "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
     "preparing": {"errors", "data"},
     "commands": LEAVES | {"settings_io", "decoding", "training", "inspecting", "comparing", "preparing", "report"},
     "cli": LEAVES | {"commands"},

@@ -14,6 +14,7 @@ from recipe_evaluation import Evaluation, RecipeTraining
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
 from seqcritic.models.actor import Actor
+from seqcritic.training.environment import set_up_process
 from side_by_side.layers import count
 from side_by_side.serve import serve
 from side_by_side.workloads import WORKLOADS
@@ -81,7 +82,7 @@ class Beam:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(int(sys.argv[1]))
+    set_up_process(int(sys.argv[1]))
     serve(
         {
             "likelihood": Training,

@@ -10,24 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from seqcritic.data_settings import DataSettings, SpellingSettings
-from seqcritic.sections import Paths, Positive, Rate, Section, Weight
+from seqcritic.method_settings import LABELS, TYPICAL_COSTS, MethodSettings
+from seqcritic.sections import Paths, Positive, Rate, Section
 
-METHOD_NAMES = ("likelihood", "reinforce", "reinforce-critic", "actor-critic")
-MIXED = "+likelihood"
-PAPER_LIKELIHOOD_WEIGHT = 0.1
-
-TYPICAL_COSTS = {
-    "likelihood": 1.0,
-    "critic": 2.1,
-    "reinforce": 1.5,
-    "reinforce+likelihood": 2.2,
-    "reinforce-critic": 3.0,
-    "reinforce-critic+likelihood": 3.6,
-    "actor-critic": 3.2,
-    "actor-critic+likelihood": 3.8,
-}
-
-MethodName = Literal["likelihood", "reinforce", "reinforce-critic", "actor-critic"]
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["float32", "bfloat16", "float64"]
 
 
 class NetworkSettings(Section):
@@ -72,37 +59,6 @@ class ScoreSettings(Section):
     capped: bool = Field(False, description="in the reported CER, limit each sentence's error to 1")
 
 
-class MethodSettings(Section):
-    """The method and its constants, named as in the paper's Algorithm 1."""
-
-    name: MethodName = "actor-critic"
-    likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
-    samples: Positive = Field(1, description="M: samples for each example, averaged")
-    temporal_difference: bool = Field(True, description="false for Monte-Carlo targets")
-    variance_penalty: Weight = Field(1e-3, description="λ_C")
-    gamma_theta: Rate = Field(
-        1e-3, description="γ_θ of the delayed actor; REINFORCE always samples from the present actor"
-    )
-    gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
-    baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline of 'reinforce'")
-
-    @property
-    def needs_critic(self) -> bool:
-        """Whether the method trains a critic."""
-        return self.name in ("actor-critic", "reinforce-critic")
-
-    @property
-    def follower_speed(self) -> float:
-        """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
-        return self.gamma_theta if self.name == "actor-critic" else 1.0
-
-    @property
-    def label(self) -> str:
-        """The name in tables: `actor-critic+likelihood` where the likelihood is mixed in."""
-        mixed = self.likelihood_weight > 0 and self.name != "likelihood"
-        return self.name + (MIXED if mixed else "")
-
-
 class PhaseSettings(Section):
     """One phase of Algorithm 2."""
 
@@ -144,7 +100,7 @@ class PhasesSettings(Section):
 class TrainingSettings(Section):
     """How updates are made, judged and saved."""
 
-    batch: Positive = 32
+    batch: Positive = Field(32, description="examples of an update, for each process that trains")
     clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         50.0, description="largest gradient norm of a network"
     )
@@ -178,11 +134,16 @@ class CompareSettings(Section):
     overrides: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="settings of single methods, as dotted keys"
     )
+    beam: Annotated[int, Field(ge=2)] | None = Field(
+        None,
+        description="judge on test by beam search of this width too, its length reward tuned on valid; "
+        "null: greedily alone",
+    )
 
     @field_validator("costs", "overrides")
     @classmethod
     def _names_methods(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        known = [name for name in TYPICAL_COSTS if name != "critic" or info.field_name == "costs"]
+        known = list(TYPICAL_COSTS) if info.field_name == "costs" else list(LABELS)
         for name in value:
             if name not in known:
                 raise ValueError(f"compare.{info.field_name}: unknown method '{name}'; known: {', '.join(known)}")
@@ -200,6 +161,10 @@ class Settings(Section):
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 1
     threads: Positive = 1
+    device: DeviceName = Field("auto", description="cpu, cuda, mps, or auto: a CUDA device if there is one")
+    precision: Precision = Field(
+        "float32", description="of training; bfloat16 for matrix products in bfloat16 where the device is fast at it"
+    )
     data: DataSettings = SpellingSettings()
     actor: ActorSettings = ActorSettings()
     critic: CriticSettings = CriticSettings()

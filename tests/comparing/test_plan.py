@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from seqcritic.comparing.compare import expand_labels
 from seqcritic.comparing.plan import PlannedRun, budget, plan_runs, run_settings
 from seqcritic.config import Settings
 from seqcritic.errors import UserError
+from seqcritic.method_settings import METHODS
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import write_folder
 from seqcritic.training.progress import Progress
@@ -127,3 +129,9 @@ def test_overrides_of_a_method_reach_its_run(tmp_path: Path):
     }
     assert runs["reinforce"].phases.train.learning_rate == 0.5
     assert runs["likelihood"].phases.train.learning_rate == settings().phases.train.learning_rate != 0.5
+
+
+def test_all_stands_for_every_method_and_names_are_not_repeated():
+    assert expand_labels(("all",)) == tuple(METHODS)
+    mixed = expand_labels(("likelihood", " all+likelihood", "likelihood", ""))
+    assert mixed == ("likelihood", *(f"{name}+likelihood" for name in METHODS if name != "likelihood"))

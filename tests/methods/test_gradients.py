@@ -7,37 +7,12 @@ import copy
 import pytest
 import torch
 
-from seqcritic.config import METHOD_NAMES, Settings
-from seqcritic.data.batch import Batch
+from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
 from seqcritic.data.vocabulary import END
+from seqcritic.method_settings import METHODS
 from seqcritic.methods import losses
-from seqcritic.methods.networks import Networks, follow
-from seqcritic.methods.registry import build_method, build_networks
-from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import settings_from
-
-NUM_TOKENS = 6
-SCORE = EditDistanceScore(normalise=False)
-
-
-def make_settings(method: str, **changes: object) -> Settings:
-    sizes = {"embedding": 7, "hidden": 8, "attention": 5, "initial_range": None}
-    return settings_from({"actor": sizes, "critic": sizes, "method": {"name": method, "gamma_theta": 0.1, **changes}})
-
-
-def make_networks(settings: Settings) -> Networks:
-    networks = build_networks(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(3))
-    for network in networks.named().values():
-        network.double()
-    return networks
-
-
-def make_batch(num_examples: int = 5) -> Batch:
-    generator = torch.Generator().manual_seed(4)
-    tokens = torch.randint(1, NUM_TOKENS, (num_examples, 4), generator=generator)
-    tokens[:, -1] = END
-    mask = torch.ones_like(tokens, dtype=torch.bool)
-    return Batch(tokens.flip(0), mask, tokens, mask)
+from seqcritic.methods.networks import follow
+from seqcritic.methods.registry import build_method
 
 
 @pytest.mark.parametrize("loss_of", ["actor_critic", "reinforce", "critic", "likelihood"])
@@ -61,22 +36,22 @@ def test_nothing_after_the_end_token_has_gradient(loss_of):
     assert bool((gradient[mask].abs().sum(1) > 0).all())
 
 
-@pytest.mark.parametrize("method", [name for name in METHOD_NAMES if name.endswith("critic")])
+@pytest.mark.parametrize("method", [name for name, traits in METHODS.items() if traits.needs_critic])
 def test_the_critic_loss_gives_the_actor_no_gradient(method):
     settings = make_settings(method)
     networks = make_networks(settings)
-    outcome = build_method(settings, "critic", SCORE)(networks, make_batch(), torch.Generator().manual_seed(0))
+    outcome = build_method(settings, "critic", SCORE)(networks, make_batch(), torch.Generator().manual_seed(0), 0.0)
     outcome.loss.backward()
     assert all(parameter.grad is None for parameter in networks.actor.parameters())
     assert all(parameter.grad is not None for parameter in networks.critic.parameters())
 
 
-@pytest.mark.parametrize("method", [name for name in METHOD_NAMES if name != "likelihood"])
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "likelihood"])
 def test_the_actor_gradient_treats_values_targets_and_states_as_constants(method):
     """Joint loss: the actor's gradient equals that of the actor's own terms; followers receive none at all."""
     settings = make_settings(method)
     networks = make_networks(settings)
-    outcome = build_method(settings, "train", SCORE)(networks, make_batch(), torch.Generator().manual_seed(0))
+    outcome = build_method(settings, "train", SCORE)(networks, make_batch(), torch.Generator().manual_seed(0), 0.0)
     outcome.loss.backward()
     joint = [parameter.grad.clone() for parameter in networks.actor.parameters()]
     for follower in (networks.delayed_actor, networks.target_critic):
@@ -86,7 +61,7 @@ def test_the_actor_gradient_treats_values_targets_and_states_as_constants(method
     other = make_settings(method, variance_penalty=50.0)
     for parameter in networks.actor.parameters():
         parameter.grad = None
-    outcome = build_method(other, "train", SCORE)(networks, make_batch(), torch.Generator().manual_seed(0))
+    outcome = build_method(other, "train", SCORE)(networks, make_batch(), torch.Generator().manual_seed(0), 0.0)
     outcome.loss.backward()
     again = [parameter.grad for parameter in networks.actor.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(joint, again, strict=True))
@@ -97,14 +72,14 @@ def test_the_critic_gets_no_gradient_from_the_actor_loss():
     settings = make_settings("actor-critic", variance_penalty=0.0)
     networks = make_networks(settings)
     batch = make_batch()
-    outcome = build_method(settings, "train", SCORE)(networks, batch, torch.Generator().manual_seed(0))
+    outcome = build_method(settings, "train", SCORE)(networks, batch, torch.Generator().manual_seed(0), 0.0)
     critic_part = outcome.measurements["critic_loss"]
     outcome.loss.backward()
     joint = [parameter.grad.clone() for parameter in networks.critic.parameters()]
     for parameter in networks.critic.parameters():
         parameter.grad = None
     mixed = make_settings("actor-critic", variance_penalty=0.0, likelihood_weight=9.0)
-    again = build_method(mixed, "train", SCORE)(networks, batch, torch.Generator().manual_seed(0))
+    again = build_method(mixed, "train", SCORE)(networks, batch, torch.Generator().manual_seed(0), 0.0)
     again.loss.backward()
     assert torch.allclose(critic_part, again.measurements["critic_loss"], atol=1e-12)
     ours = [parameter.grad for parameter in networks.critic.parameters()]
@@ -130,6 +105,6 @@ def test_several_samples_average_over_the_same_example():
     one, four = make_settings("actor-critic"), make_settings("actor-critic", samples=4)
     networks = make_networks(one)
     batch = make_batch()
-    repeated = build_method(one, "train", SCORE)(networks, batch.repeat(4), torch.Generator().manual_seed(0))
-    sampled = build_method(four, "train", SCORE)(networks, batch, torch.Generator().manual_seed(0))
+    repeated = build_method(one, "train", SCORE)(networks, batch.repeat(4), torch.Generator().manual_seed(0), 0.0)
+    sampled = build_method(four, "train", SCORE)(networks, batch, torch.Generator().manual_seed(0), 0.0)
     assert torch.allclose(repeated.loss, sampled.loss, atol=1e-12)

@@ -45,9 +45,9 @@ class Spoiled:
         self.method, self.spoil, self.calls = method, spoil, 0
         self.trains = method.trains
 
-    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         self.calls += 1
-        outcome = self.method(networks, batch, generator)
+        outcome = self.method(networks, batch, generator, progress)
         return self.spoil(outcome, networks) if self.calls == FAULTY_UPDATE else outcome
 
 

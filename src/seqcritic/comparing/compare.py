@@ -6,17 +6,19 @@ import json
 import sys
 from pathlib import Path
 
-from seqcritic.comparing.gather import comparison_of_runs
+from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, plan_runs, run_settings
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
+from seqcritic.method_settings import METHODS, MIXED, MIXED_METHODS
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
 from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml, with_method
+from seqcritic.training.watching import watched
 
 COMPARISON_FILE = "comparison.json"
 REPORT_FILE = "report.html"
@@ -37,7 +39,7 @@ def compare(
     Calling it again with the same settings resumes. Each run is a process of its own with settings.threads threads.
     """
     folder = Path(out)
-    labels = tuple(dict.fromkeys(label.strip() for label in methods if label.strip()))
+    labels = expand_labels(methods)
     if not labels:
         raise UserError("--methods: name at least one method, for example likelihood,actor-critic")
     if from_scratch:
@@ -50,15 +52,24 @@ def compare(
     task.fingerprint()
     task.evaluation_set("test")
     Jobs(runs, lambda run: run_settings(settings, run), jobs).run()
-    in_order = sorted((run for run in runs if run.kind in labels), key=lambda run: (labels.index(run.kind), run.seed))
-    comparison = comparison_of_runs(
-        [run.folder for run in in_order],
+    experiments = {label: [run.folder for run in runs if run.kind == label] for label in labels}
+    comparison = compare_experiments(
+        experiments,
+        beam=settings.compare.beam,
+        watch=watched,
         title=settings.name,
         configuration=to_yaml(settings),
         notes=(_compute_note(settings, labels),),
     )
     _write(folder, comparison)
     return comparison, folder
+
+
+def expand_labels(methods: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the labels without repetition; `all` stands for every method, `all+likelihood` for every mixture."""
+    groups = {"all": tuple(METHODS), "all" + MIXED: tuple(MIXED_METHODS)}
+    stripped = (label.strip() for label in methods)
+    return tuple(dict.fromkeys(each for label in stripped if label for each in groups.get(label, (label,))))
 
 
 def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:

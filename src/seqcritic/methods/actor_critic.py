@@ -23,7 +23,7 @@ class ActorCritic(RewardMethod):
 
     trains: tuple[str, ...] = ("actor", "critic")
 
-    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return actor loss plus critic loss: no gradient of one reaches the other's weights."""
         seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings)

@@ -8,8 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from seqcritic.config import MethodSettings
 from seqcritic.data.batch import Batch
+from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.networks import Networks
 from seqcritic.scores.score import Score
 
@@ -37,6 +37,9 @@ class Method(Protocol):
     trains: tuple[str, ...]
     """The names in Networks whose weights the loss moves."""
 
-    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator) -> Outcome:
-        """Return the loss of a batch; all randomness comes from the generator."""
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
+        """Return the loss of a batch; all randomness comes from the generator.
+
+        `progress`: the share of the phase's updates already made, 0 at the first; schedules depend on it.
+        """
         ...

@@ -8,13 +8,20 @@ from typing import TypeVar
 
 import torch
 
-from seqcritic.config import METHOD_NAMES, MethodSettings, Settings
+from seqcritic.config import Settings
+from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
+from seqcritic.methods.minimum_risk import MinimumRisk
+from seqcritic.methods.mixer import Mixer
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.methods.raml import Raml
 from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
+from seqcritic.methods.reinforce_multisample import ReinforceMultisample
+from seqcritic.methods.scheduled_sampling import ScheduledSampling
+from seqcritic.methods.self_critical import SelfCritical
 from seqcritic.models.actor import Actor
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import Critic
@@ -27,8 +34,14 @@ REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
+    "reinforce-multisample": ReinforceMultisample,
+    "self-critical": SelfCritical,
+    "scheduled-sampling": ScheduledSampling,
+    "mixer": Mixer,
+    "minimum-risk": MinimumRisk,
+    "raml": Raml,
 }
-assert set(METHOD_NAMES) == {"likelihood", *REWARD_METHODS}
+assert set(METHODS) == {"likelihood", *REWARD_METHODS}
 
 
 def build_method(settings: Settings, phase: str, score: Score) -> Method:
@@ -49,7 +62,7 @@ def build_networks(
     if settings.method.needs_critic:
         networks.critic = Critic(settings.critic, num_target_tokens, settings.actor.hidden, generator)
         networks.target_critic = _follower(networks.critic)
-    if settings.method.name == "reinforce":
+    if settings.method.traits.needs_baseline:
         networks.baseline = LinearBaseline(settings.actor.hidden)
     return networks
 

@@ -1,0 +1,144 @@
+"""The methods by name, what each needs beside the actor, and their settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from seqcritic.sections import Positive, Rate, Section, Weight
+
+MIXED = "+likelihood"
+PAPER_LIKELIHOOD_WEIGHT = 0.1
+
+
+class Traits(NamedTuple):
+    """What the rest of the program must know of a method.
+
+    Costs are typical ones of an update, alone and with the likelihood mixed in, in likelihood updates; a recipe's
+    `compare.costs` are measured.
+    """
+
+    cost: float
+    mixed_cost: float
+    needs_critic: bool = False
+    needs_baseline: bool = False
+    delays_actor: bool = False
+
+
+METHODS = {
+    "likelihood": Traits(1.0, 1.0),
+    "reinforce": Traits(1.5, 2.2, needs_baseline=True),
+    "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
+    "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
+    "reinforce-multisample": Traits(4.0, 4.5),
+    "self-critical": Traits(1.8, 2.4),
+    "scheduled-sampling": Traits(1.5, 2.0),
+    "mixer": Traits(1.5, 2.2, needs_baseline=True),
+    "minimum-risk": Traits(9.0, 9.0),
+    "raml": Traits(1.3, 1.8),
+}
+CRITIC_COST = 2.1
+MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
+TYPICAL_COSTS = (
+    {"critic": CRITIC_COST}
+    | {name: traits.cost for name, traits in METHODS.items()}
+    | {label: traits.mixed_cost for label, traits in MIXED_METHODS.items()}
+)
+LABELS = (*METHODS, *MIXED_METHODS)
+
+
+def _known(name: str) -> str:
+    if name not in METHODS:
+        raise ValueError(f"method.name: unknown method '{name}'; known: {', '.join(METHODS)}")
+    return name
+
+
+class ReinforceMultisampleSettings(Section):
+    """REINFORCE with the other samples as the baseline."""
+
+    samples: Annotated[int, Field(ge=2)] = Field(
+        4, description="M: samples for each example; instead of method.samples"
+    )
+
+
+class ScheduledSamplingSettings(Section):
+    """How the share ε of reference tokens among the inputs decays from the first update of the phase to its last."""
+
+    decay: Literal["linear", "exponential", "inverse-sigmoid"] = Field(
+        "inverse-sigmoid", description="the curve of ε, the chance that an input is the reference's token"
+    )
+    final: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.25, description="ε at the phase's end; 1 is likelihood. The source names the curves, not where they end"
+    )
+    steepness: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+        100.0, description="k of the inverse sigmoid, which starts at ε = k / (k + 1)"
+    )
+
+
+class MixerSettings(Section):
+    """How fast REINFORCE takes over from the sequence's end."""
+
+    step: Annotated[int, Field(ge=0)] = Field(
+        2, description="Δ: tokens that go over to REINFORCE at each stage; 2 in the source, 3 for its translation"
+    )
+
+
+class MinimumRiskSettings(Section):
+    """The subset over which the risk is taken, and how sharp the distribution on it is."""
+
+    samples: Positive = Field(
+        10, description="n: samples for each example, besides the reference; 100 in the source, at ten times the cost"
+    )
+    sharpness: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(5e-3, description="α; 5e-3 in the source")
+
+
+class RamlSettings(Section):
+    """How far the targets are from the references."""
+
+    temperature: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.85,
+        description="τ of exp(−d (1 + ln v) / τ), d the edit distance, v the number of tokens; 0 is likelihood; "
+        "0.85 is the best of the source's translation",
+    )
+
+
+class MethodSettings(Section):
+    """The method and its constants, named as in the paper's Algorithm 1."""
+
+    name: Annotated[str, AfterValidator(_known)] = "actor-critic"
+    likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
+    samples: Positive = Field(1, description="M: samples for each example, averaged")
+    temporal_difference: bool = Field(True, description="false for Monte-Carlo targets")
+    variance_penalty: Weight = Field(1e-3, description="λ_C")
+    gamma_theta: Rate = Field(
+        1e-3, description="γ_θ of the delayed actor; REINFORCE always samples from the present actor"
+    )
+    gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
+    baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
+    reinforce_multisample: ReinforceMultisampleSettings = ReinforceMultisampleSettings()
+    scheduled_sampling: ScheduledSamplingSettings = ScheduledSamplingSettings()
+    mixer: MixerSettings = MixerSettings()
+    minimum_risk: MinimumRiskSettings = MinimumRiskSettings()
+    raml: RamlSettings = RamlSettings()
+
+    @property
+    def traits(self) -> Traits:
+        """What the method needs beside the actor."""
+        return METHODS[self.name]
+
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the method trains a critic."""
+        return self.traits.needs_critic
+
+    @property
+    def follower_speed(self) -> float:
+        """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
+        return self.gamma_theta if self.traits.delays_actor else 1.0
+
+    @property
+    def label(self) -> str:
+        """The name in tables: `actor-critic+likelihood` where the likelihood is mixed in."""
+        mixed = self.likelihood_weight > 0 and self.name != "likelihood"
+        return self.name + (MIXED if mixed else "")
