@@ -40,7 +40,6 @@ class PretendedWorker:
                 "layers": {"weight": [3, 2]},
                 "notes": [f"note of {self.side}"],
                 "operations": 8_000_000_000,
-                "read_out_rows": 5,
                 "note": "bare products",
                 "evaluate_every": 1980,
             }
