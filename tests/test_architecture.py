@@ -27,7 +27,7 @@ ALLOWED = {
     "training": LEAVES | {"settings_io", "data", "models", "decoding", "scores", "methods", "evaluation"},
     "report": set(),
     "inspecting": LEAVES | {"data", "models", "decoding", "scores", "training", "report"},
-    "comparing": LEAVES | {"settings_io", "data", "evaluation", "training", "report"},
+    "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
     "diagnosing": LEAVES | {"data", "models", "scores", "methods", "training", "inspecting", "report"},
     "preparing": {"errors", "data"},
     "commands": LEAVES
