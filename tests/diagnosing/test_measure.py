@@ -156,7 +156,7 @@ def test_only_actor_critic_with_wrong_values_is_biased(name: str, diagnosis: tup
 
 
 def test_the_true_gradient_is_found_with_the_stated_error(diagnosis: tuple[str, Exact, Measurement]):
-    kind, exact, measured = diagnosis
+    _, exact, measured = diagnosis
     assert measured.truth == min(UNBIASED, key=lambda name: exact.variances[name])
     assert measured.truth == "corrected"
     assert measured.gradient_norm == pytest.approx(math.sqrt(exact.square), rel=5 * measured.gradient_error)
