@@ -235,7 +235,7 @@ def test_the_fitted_baseline_is_the_least_squares_fit():
     weights = (world.sequence_probabilities.detach()[:, None] * world.mask)[world.mask]
 
     def loss(baselines: Tensor) -> float:
-        return float((weights * (baselines - returns)[world.mask].square()).sum())
+        return float((weights * (baselines.detach() - returns)[world.mask].square()).sum())
 
     constant = float((weights * returns[world.mask]).sum() / weights.sum())
     ours = loss(fitted(world.states))
