@@ -77,7 +77,9 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_train(commands)
     _add_compare(commands)
+    _add_ablate(commands)
     _add_readers(commands)
+    _add_diagnose(commands)
     _add_prepare(commands)
     validate = commands.add_parser("validate", help="check a recipe and print the resolved configuration")
     _add_recipe(validate)
@@ -164,6 +166,56 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
 
 
+def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    diagnose = commands.add_parser(
+        "diagnose",
+        help="measure bias and variance of the gradient estimators at a moment of training",
+        description="Estimate the true gradient of the expected return over fixed examples, and how far REINFORCE and "
+        "actor-critic with the run's critic are from it: bias, variance, mean squared error.",
+    )
+    diagnose.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="a run, model or checkpoint folder with a critic, or the .json of an earlier diagnosis; a row each",
+    )
+    diagnose.add_argument(
+        "--examples", type=_positive, default=128, metavar="K", help="examples, spread over the split (default 128)"
+    )
+    diagnose.add_argument(
+        "--draws", type=_positive, default=2000, metavar="N", help="at most so many samples an example (default 2000)"
+    )
+    diagnose.add_argument(
+        "--precision",
+        type=_share,
+        default=0.05,
+        metavar="P",
+        help="stop when the error of the true gradient is this share of its length (default 0.05)",
+    )
+    diagnose.add_argument("--split", choices=("valid", "test"), default="valid")
+    diagnose.add_argument(
+        "--out", action="append", default=[], metavar="FILE", help="write FILE.html or FILE.json too; may be repeated"
+    )
+
+
+def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    ablate = commands.add_parser(
+        "ablate",
+        help="train actor-critic with one setting changed at a time, as in the paper's ablation, and report",
+        description="Train actor-critic from one shared pre-trained actor, each row with one setting changed and a "
+        "critic of its own, all with the same budget. Running the same command again resumes.",
+    )
+    _add_recipe(ablate)
+    ablate.add_argument(
+        "--rows",
+        metavar="A,B,...",
+        help="some of the rows, as gamma_phi=1, or all of one kind, as gamma_phi (default: all; docs/ablation.md)",
+    )
+    ablate.add_argument("--seeds", type=_positive, default=1, metavar="N", help="how many seeds (default 1)")
+    ablate.add_argument("--out", metavar="DIR", help="folder of the ablation (default: runs/ablate-RECIPE)")
+    ablate.add_argument("--jobs", type=_positive, metavar="N", help="runs side by side (default: the cores, at most 2)")
+
+
 def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     prepare = commands.add_parser(
         "prepare",
@@ -206,6 +258,16 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
+    return value
 
 
 class _Version(argparse.Action):

@@ -119,6 +119,43 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def diagnose(options: argparse.Namespace) -> int:
+    """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
+    strange = [out for out in options.out if not out.endswith((".html", ".json"))]
+    if strange:
+        raise UserError(f"--out: {strange[0]}: give a file that ends in .html or .json")
+    from seqcritic.diagnosing.diagnose import diagnose as run
+    from seqcritic.diagnosing.show import print_diagnosis
+    from seqcritic.report.diagnosis_page import render_diagnosis
+    from seqcritic.training.display import choose_display
+
+    found = run(
+        options.runs, options.examples, options.draws, options.split, options.precision, display=choose_display()
+    )
+    print_diagnosis(found)
+    for out in options.out:
+        is_page = out.endswith(".html")
+        _write_page(out, render_diagnosis(found) if is_page else json.dumps(found.to_dict(), indent=1) + "\n")
+    return 0
+
+
+def ablate(options: argparse.Namespace) -> int:
+    """Train actor-critic with one setting changed at a time and print the table."""
+    settings = load_recipe(options.recipe, options.overrides)
+    from seqcritic.comparing.ablate import ablate as run
+    from seqcritic.comparing.show import print_ablation
+
+    ablation, folder = run(
+        settings,
+        tuple(options.rows.split(",")) if options.rows else (),
+        num_seeds=options.seeds,
+        out=options.out or f"runs/ablate-{settings.name}",
+        jobs=options.jobs or min(2, os.cpu_count() or 1),
+    )
+    print_ablation(ablation, folder)
+    return 0
+
+
 def prepare(options: argparse.Namespace) -> int:
     """Make the sets of a published corpus and print their sizes beside the published ones."""
     from seqcritic.preparing.prepare import prepare as run

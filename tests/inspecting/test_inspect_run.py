@@ -53,7 +53,7 @@ def test_a_run_that_is_not_finished_is_noted(finished_run: Path, tmp_path: Path)
 
 
 def test_a_run_without_a_critic_is_refused(lively_run: Path) -> None:
-    with pytest.raises(UserError, match=r"has no critic \(likelihood trains none\); inspect a run of actor-critic"):
+    with pytest.raises(UserError, match=r"has no critic \(likelihood trains none\); give a run of actor-critic"):
         inspect(lively_run, "cat", "cat")
 
 
