@@ -39,7 +39,14 @@ WORDS = [
     "in",
     "spring",
 ]
-METHODS = ("likelihood", "reinforce", "reinforce-critic", "actor-critic", "actor-critic+likelihood")
+METHODS = (
+    "likelihood",
+    "reinforce",
+    "reinforce-critic",
+    "actor-critic",
+    "actor-critic+likelihood",
+    "entropy-actor-critic",
+)
 PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]
 SHORT = [f"phases.{phase}.updates=4" for phase in ("actor", "critic", "train")]

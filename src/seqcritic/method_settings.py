@@ -31,6 +31,7 @@ METHODS = {
     "reinforce": Traits(1.5, 2.2, needs_baseline=True),
     "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
     "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
+    "entropy-actor-critic": Traits(3.3, 3.9, needs_critic=True, delays_actor=True),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
@@ -48,6 +49,12 @@ def _known(name: str) -> str:
     return name
 
 
+class EntropyActorCriticSettings(Section):
+    """Of `entropy-actor-critic`."""
+
+    temperature: Weight = Field(0.04, description="τ: worth of a nat of entropy; the authors' value for translation")
+
+
 class MethodSettings(Section):
     """The method and its constants, named as in the paper's Algorithm 1."""
 
@@ -61,6 +68,7 @@ class MethodSettings(Section):
     )
     gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
+    entropy_actor_critic: EntropyActorCriticSettings = EntropyActorCriticSettings()
 
     @property
     def traits(self) -> Traits:
@@ -76,6 +84,11 @@ class MethodSettings(Section):
     def follower_speed(self) -> float:
         """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
         return self.gamma_theta if self.traits.delays_actor else 1.0
+
+    @property
+    def temperature(self) -> float:
+        """τ as the method uses it: what its returns count an entropy of one nat for."""
+        return self.entropy_actor_critic.temperature if self.name == "entropy-actor-critic" else 0.0
 
     @property
     def label(self) -> str:

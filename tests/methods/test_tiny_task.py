@@ -27,7 +27,14 @@ WORDS = torch.tensor([[1, 2, 3], [3, 1, 2], [2, 4, 4], [5, 5, 1], [4, 1, 5], [1,
 SCORE = EditDistanceScore(normalise=False)
 BATCH, RATE = 64, 2e-3
 NUM_WARM, NUM_CRITIC, NUM_TRAIN = 250, 400, 300
-LABELS = ("likelihood", "reinforce", "reinforce-critic", "actor-critic", "actor-critic+likelihood")
+LABELS = (
+    "likelihood",
+    "reinforce",
+    "reinforce-critic",
+    "actor-critic",
+    "actor-critic+likelihood",
+    "entropy-actor-critic",
+)
 SIZES = [f"{network}.{size}=16" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
 
 
@@ -54,7 +61,7 @@ def error_rate(actor: Actor) -> float:
 def run(learner: Learner, phase: str, first: int, count: int) -> list[dict[str, float]]:
     """Make `count` updates of a phase on fresh pairs."""
     learner.start_phase(phase)
-    return [learner.update(draw(BATCH, seed), RATE) for seed in range(first, first + count)]
+    return [learner.update(draw(BATCH, first + made), RATE, made / count) for made in range(count)]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@
     loss = Σ_t (Q̂(ŷ_t; Ŷ_1..t-1) − q_t)² + λ_C C_t
 
 p' is the delayed actor, Q̂' the target critic; both targets and actor states are constants. At the last counted
-token, be it the end token or the cap, q = r. With `temporal_difference` off, q_t is the return after ŷ_t.
+token, be it the end token or the cap, q = r. With `temporal_difference` off, q_t is the return after ŷ_t. A method with
+a temperature τ has soft rewards in place of r: τ times the entropy of the state that a token leads to is added.
 
 Shapes: B sequences (M samples of an example in a row), T tokens, V vocabulary, H actor state.
 """
@@ -48,13 +49,16 @@ def evaluate_policy(
     repeats = len(mask) // len(batch)
     memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
     values = critic.values(memory, sample.tokens, actor_states)
-    returns = losses.returns_to_go(rollout.rewards, mask)
+    rewards = rollout.rewards
+    if settings.temperature:
+        rewards = losses.soft_rewards(rewards, rollout.entropies, mask, settings.temperature)
+    returns = losses.returns_to_go(rewards, mask)
     if settings.temporal_difference:
         with torch.no_grad():
             memory = target_critic.encode(batch.references, batch.reference_mask).repeat(repeats)
             target_values = target_critic.values(memory, sample.tokens, sample.states)
             state_values = losses.expected_values(sample.probabilities, target_values)
-            targets = losses.temporal_difference_targets(rollout.rewards, state_values, mask)
+            targets = losses.temporal_difference_targets(rewards, state_values, mask)
     else:
         targets = returns
     loss = losses.critic_loss(values, sample.tokens, targets, mask, settings.variance_penalty)

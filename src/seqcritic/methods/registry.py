@@ -11,6 +11,7 @@ import torch
 from seqcritic.config import Settings
 from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
 from seqcritic.methods.networks import Networks
@@ -26,6 +27,7 @@ Network = TypeVar("Network", bound=torch.nn.Module)
 Builder = Callable[[MethodSettings, Score, bool], Method]
 REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
+    "entropy-actor-critic": EntropyActorCritic,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
 }

@@ -28,16 +28,20 @@ class Rollout:
     sample: Sample
     rewards: Tensor
 
+    @property
+    def entropies(self) -> Tensor:
+        """The sampling actor's entropy before each token, [B, T], in nats."""
+        entropies: Tensor = torch.special.entr(self.sample.probabilities).sum(dim=2)
+        return entropies
+
     def measurements(self, batch: Batch) -> dict[str, Tensor]:
         """Return what tells whether sampling goes well: return, length against the reference, entropy."""
         mask = self.sample.mask
-        probabilities = self.sample.probabilities
-        entropies = torch.special.entr(probabilities).sum(dim=2)
         lengths = num_tokens(self.sample.tokens, mask).sum()
         return {
             "sampled_return": self.rewards.sum() / len(mask),
             "length_ratio": lengths / num_tokens(batch.references, batch.reference_mask).sum(),
-            "policy_entropy": (entropies * mask).sum() / mask.sum(),
+            "policy_entropy": (self.entropies * mask).sum() / mask.sum(),
         }
 
 
