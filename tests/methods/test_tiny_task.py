@@ -26,7 +26,7 @@ NUM_SYMBOLS = 5
 WORDS = torch.tensor([[1, 2, 3], [3, 1, 2], [2, 4, 4], [5, 5, 1], [4, 1, 5], [1, 5, 2], [2, 2, 2], [3, 4, 1]])
 SCORE = EditDistanceScore(normalise=False)
 BATCH, RATE = 64, 2e-3
-NUM_WARM, NUM_CRITIC, NUM_TRAIN = 250, 400, 300
+NUM_WARM, NUM_CRITIC, NUM_TRAIN = 250, 400, 500
 LABELS = (
     "likelihood",
     "reinforce",

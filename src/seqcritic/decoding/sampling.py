@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.vocabulary import END
+from seqcritic.decoding.draws import choose, draw_numbers
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
@@ -28,19 +29,22 @@ class Sample:
 
 @torch.no_grad()
 def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generator) -> Sample:
-    """Sample until the end token or until a row has caps [B] tokens, its end token counted."""
+    """Sample until the end token or until a row has caps [B] tokens, its end token counted.
+
+    A row's tokens depend on its own random numbers only, not on when the others end.
+    """
     state = actor.start(memory)
+    numbers = draw_numbers(generator, int(caps.max()), len(caps)).to(caps.device)  # [T, B]
     alive = torch.ones(len(caps), dtype=torch.bool, device=caps.device)
     tokens, masks, probabilities, states = [], [], [], []
-    for step in range(int(caps.max())):
+    for step in range(len(numbers)):
         alive = alive & (caps > step)
         if not bool(alive.any()):
             break
         distribution = torch.softmax(actor.logits(state), dim=1)
         if not bool(torch.isfinite(distribution).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
-        drawn = torch.multinomial(distribution, 1, generator=generator)[:, 0]
-        drawn = torch.where(alive, drawn, END)
+        drawn = torch.where(alive, choose(distribution, numbers[step]), END)
         tokens.append(drawn)
         masks.append(alive)
         probabilities.append(distribution)
