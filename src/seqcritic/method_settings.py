@@ -61,6 +61,9 @@ class MethodSettings(Section):
     name: Annotated[str, AfterValidator(_known)] = "actor-critic"
     likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
     samples: Positive = Field(1, description="M: samples for each example, averaged")
+    target_samples: Positive = Field(
+        1, description="K: samples for each of the critic's targets; more than 1 continue every prefix K - 1 times"
+    )
     temporal_difference: bool = Field(True, description="false for Monte-Carlo targets")
     variance_penalty: Weight = Field(1e-3, description="λ_C")
     gamma_theta: Rate = Field(
@@ -84,6 +87,11 @@ class MethodSettings(Section):
     def follower_speed(self) -> float:
         """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
         return self.gamma_theta if self.traits.delays_actor else 1.0
+
+    @property
+    def num_further(self) -> int:
+        """K − 1, the further samples of each of the critic's targets; 0 without a critic."""
+        return self.target_samples - 1 if self.needs_critic else 0
 
     @property
     def temperature(self) -> float:

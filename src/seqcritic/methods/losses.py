@@ -73,6 +73,11 @@ def soft_rewards(rewards: Tensor, state_entropies: Tensor, mask: Tensor, tempera
     return rewards + temperature * _of_next_state(state_entropies, mask)
 
 
+def several_sample_targets(targets: Tensor, further_returns: Tensor, num_further: int) -> Tensor:
+    """(q_t + Σ_{k=2..K} G_t^k) / K from targets and the *mean* of K − 1 further returns after the same prefix."""
+    return (targets + num_further * further_returns) / (num_further + 1)
+
+
 def _of_next_state(per_state: Tensor, mask: Tensor) -> Tensor:
     """Return entry t + 1 of [B, T] at place t, 0 where nothing follows."""
     return torch.nn.functional.pad(torch.where(mask, per_state, 0.0)[:, 1:], (0, 1))

@@ -55,7 +55,16 @@ def experience(
             else sampler.encode(batch.sources, batch.source_mask)
         )
     repeated = batch.repeat(settings.samples)
-    rollout = roll_out(sampler, sampler_memory.repeat(settings.samples), repeated, score, shaping, generator)
+    rollout = roll_out(
+        sampler,
+        sampler_memory.repeat(settings.samples),
+        repeated,
+        score,
+        shaping,
+        generator,
+        settings.num_further,
+        settings.temperature,
+    )
     tokens = rollout.sample.tokens
     measurements = rollout.measurements(repeated)
     if settings.likelihood_weight == 0:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
+from seqcritic.decoding.continuing import continue_prefixes
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
@@ -23,10 +24,14 @@ EXTRA_STEPS = 3  # a sample may outgrow its reference by this many tokens, as in
 
 @dataclass(frozen=True)
 class Rollout:
-    """A batch of samples and their rewards [B, T]."""
+    """A batch of samples and their rewards [B, T].
+
+    `further_returns` [B, T], where asked for: the mean return from token t on of other samples that share Ŷ_1..t.
+    """
 
     sample: Sample
     rewards: Tensor
+    further_returns: Tensor | None = None
 
     @property
     def entropies(self) -> Tensor:
@@ -51,14 +56,40 @@ def num_tokens(tokens: Tensor, mask: Tensor) -> Tensor:
 
 
 def roll_out(
-    actor: Actor, memory: Memory, batch: Batch, score: Score, shaping: bool, generator: torch.Generator
+    actor: Actor,
+    memory: Memory,
+    batch: Batch,
+    score: Score,
+    shaping: bool,
+    generator: torch.Generator,
+    num_further: int = 0,
+    temperature: float = 0.0,
 ) -> Rollout:
-    """Sample from the actor and reward every token; memory and batch are already repeated M times."""
+    """Sample from the actor and reward every token; memory and batch are already repeated M times.
+
+    Each prefix of a sample is continued by `num_further` others, whose returns count entropies for `temperature`.
+    """
     reference_lengths = num_tokens(batch.references, batch.reference_mask)
-    drawn = sample(actor, memory, reference_lengths + EXTRA_STEPS, generator)
+    caps = reference_lengths + EXTRA_STEPS
+    drawn = sample(actor, memory, caps, generator)
     lengths = num_tokens(drawn.tokens, drawn.mask)
     prefixes = score.prefix_scores(drawn.tokens, lengths, batch.references, reference_lengths)
     rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.probabilities.dtype)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
-    return Rollout(drawn, rewards)
+    if not num_further:
+        return Rollout(drawn, rewards)
+    others = continue_prefixes(actor, memory, drawn.tokens, drawn.mask, caps, num_further, generator)
+    rows, places = others.rows, others.places
+    others_lengths = (others.tokens != END).sum(dim=1)
+    scores = score.prefix_scores(others.tokens, others_lengths, batch.references[rows], reference_lengths[rows])[:, -1]
+    earned = (rewards.cumsum(dim=1) - rewards)[rows, places]  # before token t, by what the prefix has in common
+    returns = scores.to(rewards.dtype) - earned + temperature * others.entropies
+    # Where nothing follows, all samples that share the prefix have the last token's reward as their return.
+    means = torch.where(continued(drawn.mask), 0.0, rewards)
+    return Rollout(drawn, rewards, means.index_put((rows, places), returns / num_further, accumulate=True))
+
+
+def continued(mask: Tensor) -> Tensor:
+    """Return [B, T], True at the tokens that another counted token follows."""
+    return torch.nn.functional.pad(mask[:, 1:], (0, 1))
