@@ -46,6 +46,7 @@ METHODS = (
     "actor-critic",
     "actor-critic+likelihood",
     "entropy-actor-critic",
+    "dagger",
 )
 PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]

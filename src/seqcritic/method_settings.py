@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from seqcritic.sections import Positive, Rate, Section, Weight
+from seqcritic.sections import Positive, Rate, Section, Share, Weight
 
 MIXED = "+likelihood"
 PAPER_LIKELIHOOD_WEIGHT = 0.1
@@ -32,6 +32,7 @@ METHODS = {
     "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
     "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
     "entropy-actor-critic": Traits(3.3, 3.9, needs_critic=True, delays_actor=True),
+    "dagger": Traits(3.2, 3.8, needs_critic=True),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
@@ -55,6 +56,15 @@ class EntropyActorCriticSettings(Section):
     temperature: Weight = Field(0.04, description="τ: worth of a nat of entropy; the authors' value for translation")
 
 
+class DaggerSettings(Section):
+    """Of `dagger`."""
+
+    iterations: Positive = Field(20, description="N: equal shares of the updates, each with its own β")
+    decay: Share = Field(
+        0.0, description="p of β_i = p^(i-1), how often the expert chooses the token; 0: in the first iteration only"
+    )
+
+
 class MethodSettings(Section):
     """The method and its constants, named as in the paper's Algorithm 1."""
 
@@ -72,6 +82,7 @@ class MethodSettings(Section):
     gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
     entropy_actor_critic: EntropyActorCriticSettings = EntropyActorCriticSettings()
+    dagger: DaggerSettings = DaggerSettings()
 
     @property
     def traits(self) -> Traits:

@@ -34,6 +34,7 @@ LABELS = (
     "actor-critic",
     "actor-critic+likelihood",
     "entropy-actor-critic",
+    "dagger",
 )
 SIZES = [f"{network}.{size}=16" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
 

@@ -16,7 +16,7 @@ from seqcritic.data.vocabulary import END
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.losses import likelihood_loss
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.rollout import Rollout, roll_out
+from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 from seqcritic.scores.score import Score
@@ -44,6 +44,7 @@ def experience(
     score: Score,
     shaping: bool,
     generator: torch.Generator,
+    draw: Draw | None = None,
 ) -> Experience:
     """Sample M predictions an example and let the actor score them, and the references where λ_LL > 0."""
     actor, sampler = networks.actor, networks.sampling_actor
@@ -64,6 +65,7 @@ def experience(
         generator,
         settings.num_further,
         settings.temperature,
+        draw,
     )
     tokens = rollout.sample.tokens
     measurements = rollout.measurements(repeated)

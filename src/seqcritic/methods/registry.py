@@ -11,6 +11,7 @@ import torch
 from seqcritic.config import Settings
 from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.dagger import Dagger
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
@@ -28,6 +29,7 @@ Builder = Callable[[MethodSettings, Score, bool], Method]
 REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
     "entropy-actor-critic": EntropyActorCritic,
+    "dagger": Dagger,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
 }

@@ -5,6 +5,7 @@ Shapes: B sequences (M samples of an example stand in a row), T tokens, V vocabu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,9 @@ from seqcritic.models.attention import Memory
 from seqcritic.scores.score import Score, rewards_from_prefixes
 
 EXTRA_STEPS = 3  # a sample may outgrow its reference by this many tokens, as in the authors' runs
+
+Draw = Callable[[Actor, Memory, Tensor, torch.Generator], Sample]
+"""A way to draw predictions with the arguments of `sample`."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,15 @@ def roll_out(
     generator: torch.Generator,
     num_further: int = 0,
     temperature: float = 0.0,
+    draw: Draw | None = None,
 ) -> Rollout:
-    """Sample from the actor and reward every token; memory and batch are already repeated M times.
+    """Sample from the actor, or by `draw`, and reward every token; memory and batch are already repeated M times.
 
     Each prefix of a sample is continued by `num_further` others, whose returns count entropies for `temperature`.
     """
     reference_lengths = num_tokens(batch.references, batch.reference_mask)
     caps = reference_lengths + EXTRA_STEPS
-    drawn = sample(actor, memory, caps, generator)
+    drawn = (draw or sample)(actor, memory, caps, generator)
     lengths = num_tokens(drawn.tokens, drawn.mask)
     prefixes = score.prefix_scores(drawn.tokens, lengths, batch.references, reference_lengths)
     rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.probabilities.dtype)
