@@ -47,6 +47,7 @@ METHODS = (
     "actor-critic+likelihood",
     "entropy-actor-critic",
     "dagger",
+    "direct-loss",
 )
 PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -33,6 +33,7 @@ METHODS = {
     "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
     "entropy-actor-critic": Traits(3.3, 3.9, needs_critic=True, delays_actor=True),
     "dagger": Traits(3.2, 3.8, needs_critic=True),
+    "direct-loss": Traits(4.0, 4.5),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
@@ -65,6 +66,20 @@ class DaggerSettings(Section):
     )
 
 
+class DirectLossSettings(Section):
+    """Of `direct-loss`."""
+
+    direction: Literal["better", "worse"] = Field(
+        "better", description="towards better answers, or away from worse ones"
+    )
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        1.0,
+        description="ε: nats that a point of the score is worth in the augmented decoding; tuned in the paper",
+    )
+    width: Positive = Field(4, description="of the beam, whose best are candidates; exact search in the paper")
+    samples: Positive = Field(4, description="sampled candidates for each example; none in the paper")
+
+
 class MethodSettings(Section):
     """The method and its constants, named as in the paper's Algorithm 1."""
 
@@ -83,6 +98,7 @@ class MethodSettings(Section):
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
     entropy_actor_critic: EntropyActorCriticSettings = EntropyActorCriticSettings()
     dagger: DaggerSettings = DaggerSettings()
+    direct_loss: DirectLossSettings = DirectLossSettings()
 
     @property
     def traits(self) -> Traits:

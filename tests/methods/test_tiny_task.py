@@ -35,6 +35,7 @@ LABELS = (
     "actor-critic+likelihood",
     "entropy-actor-critic",
     "dagger",
+    "direct-loss",
 )
 SIZES = [f"{network}.{size}=16" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
 

@@ -1,4 +1,4 @@
-"""What actor-critic and REINFORCE share: sample, score the samples and the references in one pass of the actor.
+"""What methods that learn from predictions share: sample, score predictions and references in one pass of the actor.
 
 Shapes: B examples, M samples each, T tokens, V vocabulary, H actor state.
 """
@@ -6,6 +6,7 @@ Shapes: B examples, M samples each, T tokens, V vocabulary, H actor state.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,19 +23,43 @@ from seqcritic.models.attention import Memory
 from seqcritic.scores.score import Score
 
 
+class Scored(NamedTuple):
+    """The trained actor's view of given tokens, with gradients, and the likelihood loss where it is wanted."""
+
+    logits: Tensor  # [B·M, T, V]
+    states: Tensor  # [B·M, T, H]
+    likelihood_loss: Tensor | None
+
+    def add_likelihood(self, loss: Tensor, weight: float) -> Tensor:
+        """Return loss + λ_LL × likelihood loss."""
+        return loss if self.likelihood_loss is None else loss + weight * self.likelihood_loss
+
+    def measurements(self) -> dict[str, Tensor]:
+        """Return the likelihood loss, where there is one, to log."""
+        return {} if self.likelihood_loss is None else {"likelihood_loss": self.likelihood_loss.detach()}
+
+
 @dataclass(frozen=True)
 class Experience:
     """Samples with their rewards, and the trained actor's view of them."""
 
     rollout: Rollout
-    logits: Tensor  # [B·M, T, V] of the trained actor on the sampled tokens
-    states: Tensor  # [B·M, T, H], detached
-    likelihood_loss: Tensor | None
+    scored: Scored
     measurements: dict[str, Tensor]
+
+    @property
+    def logits(self) -> Tensor:
+        """[B·M, T, V] of the trained actor on the sampled tokens."""
+        return self.scored.logits
+
+    @property
+    def states(self) -> Tensor:
+        """[B·M, T, H], detached."""
+        return self.scored.states.detach()
 
     def add_likelihood(self, loss: Tensor, weight: float) -> Tensor:
         """Return loss + λ_LL × likelihood loss."""
-        return loss if self.likelihood_loss is None else loss + weight * self.likelihood_loss
+        return self.scored.add_likelihood(loss, weight)
 
 
 def experience(
@@ -69,19 +94,29 @@ def experience(
     )
     tokens = rollout.sample.tokens
     measurements = rollout.measurements(repeated)
-    if settings.likelihood_weight == 0:
-        logits, states = actor.score(memory.repeat(settings.samples), tokens)
-        return Experience(rollout, logits, states.detach(), None, measurements)
-    logits, reference_logits, states = _score_both(actor, memory, tokens, batch.references)
-    likelihood = likelihood_loss(torch.log_softmax(reference_logits, dim=2), batch.references, batch.reference_mask)
-    measurements["likelihood_loss"] = likelihood.detach()
-    return Experience(rollout, logits, states.detach(), likelihood, measurements)
+    seen = score_tokens(actor, memory, tokens, batch, settings.likelihood_weight)
+    return Experience(rollout, seen, measurements | seen.measurements())
 
 
-def _score_both(actor: Actor, memory: Memory, tokens: Tensor, references: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Score samples and references in one loop: a step over twice the rows costs far less than two steps."""
+def score_tokens(actor: Actor, memory: Memory, tokens: Tensor, batch: Batch, likelihood_weight: float) -> Scored:
+    """Score M token sequences an example [B·M, T], and the references where λ_LL > 0; `memory` is not repeated."""
+    repeated = memory.repeat(len(tokens) // len(batch))
+    if likelihood_weight == 0:
+        return Scored(*actor.score(repeated, tokens), None)
+    logits, states, reference_logits = score_beside_references(actor, repeated, tokens, memory, batch.references)
+    log_probabilities = torch.log_softmax(reference_logits, dim=2)
+    return Scored(logits, states, likelihood_loss(log_probabilities, batch.references, batch.reference_mask))
+
+
+def score_beside_references(
+    actor: Actor, memory: Memory, tokens: Tensor, reference_memory: Memory, references: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return logits and states of tokens [N, T] and the logits of references [B, U], scored in one loop.
+
+    A step over twice the rows costs far less than two steps.
+    """
     num_samples, num_steps = tokens.shape
-    num_references, num_reference_steps = references.shape
+    num_reference_steps = references.shape[1]
     width = max(num_steps, num_reference_steps)
     both = torch.cat(
         [
@@ -89,10 +124,9 @@ def _score_both(actor: Actor, memory: Memory, tokens: Tensor, references: Tensor
             pad(references, (0, width - num_reference_steps), value=END),
         ]
     )
-    stacked = Memory.stack(memory.repeat(num_samples // num_references), memory)
-    logits, states = actor.score(stacked, both)
+    logits, states = actor.score(Memory.stack(memory, reference_memory), both)
     return (
         logits[:num_samples, :num_steps],
-        logits[num_samples:, :num_reference_steps],
         states[:num_samples, :num_steps],
+        logits[num_samples:, :num_reference_steps],
     )

@@ -12,6 +12,7 @@ from seqcritic.config import Settings
 from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.dagger import Dagger
+from seqcritic.methods.direct_loss import DirectLoss
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
@@ -30,6 +31,7 @@ REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
     "entropy-actor-critic": EntropyActorCritic,
     "dagger": Dagger,
+    "direct-loss": DirectLoss,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
 }

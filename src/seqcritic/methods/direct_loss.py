@@ -1,0 +1,126 @@
+"""Direct loss minimisation (McAllester, Hazan and Keshet 2010): loss-augmented decoding against plain decoding.
+
+    Ŷ = argmax log p(Y'),   Ŷ± = argmax log p(Y') ± ε R(Y')
+    loss = (log p(Ŷ) − log p(Ŷ+)) / ε   towards better,   or   (log p(Ŷ-) − log p(Ŷ)) / ε   away from worse
+
+As ε goes to 0 the expected gradient, for scores linear in the weights and inputs with a density, is that of −R(Ŷ), the
+score of what is decoded: no sampling policy and no surrogate. Larger ε finds a difference in more examples and is
+biased.
+
+The paper's argmax runs over all answers by dynamic programming. A recurrent actor and a score of whole sequences allow
+none, so both run over one set of candidates: the best of a beam search, and samples, which differ from each other more.
+Only the score of whole candidates is needed, so any score will do.
+
+Shapes: B examples, N candidates of each, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.batch import pad as pad_lists
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.beam import beam_search
+from seqcritic.methods import losses
+from seqcritic.methods.method import Outcome, RewardMethod
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import score_tokens
+from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, roll_out
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
+
+
+def choose_pairs(log_probabilities: Tensor, scores: Tensor, epsilon: float) -> Tensor:
+    """Return [B, 2], the places of the plain and of the augmented best of candidates with both [B, N].
+
+    A negative ε looks for worse candidates. Of equal ones the first is the best.
+    """
+    plain = log_probabilities.argmax(dim=1)
+    return torch.stack([plain, (log_probabilities + epsilon * scores).argmax(dim=1)], dim=1)
+
+
+def direct_loss(pair_log_probabilities: Tensor, epsilon: float) -> Tensor:
+    """(log p(Ŷ) − log p(Ŷ±)) / ±ε, averaged, of the plain and augmented best [B, 2]; ε has its sign."""
+    return (pair_log_probabilities[:, 0] - pair_log_probabilities[:, 1]).mean() / epsilon
+
+
+class DirectLoss(RewardMethod):
+    """The actor moves from what it decodes to what it would decode if it knew the score."""
+
+    trains: tuple[str, ...] = ("actor",)
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
+        """Return the direct loss on pairs of candidates."""
+        own = self.settings.direct_loss
+        epsilon = own.epsilon if own.direction == "better" else -own.epsilon
+        actor = networks.actor
+        memory = actor.encode(batch.sources, batch.source_mask)
+        tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
+        pairs = choose_pairs(log_probabilities, scores, epsilon)  # [B, 2]
+        chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
+        seen = score_tokens(actor, memory, chosen, batch, self.settings.likelihood_weight)
+        taken = losses.taken(torch.log_softmax(seen.logits, dim=2), chosen)
+        of_pairs = torch.where(up_to_end(chosen, limits(batch).repeat_interleave(2)), taken, 0.0).sum(dim=1).view(-1, 2)
+        loss = direct_loss(of_pairs, epsilon)
+        pair_scores = scores.gather(1, pairs).mean(dim=0)
+        measurements |= {
+            "actor_loss": loss.detach(),
+            "decoded_score": pair_scores[0],
+            "augmented_score": pair_scores[1],
+            "pairs_differing": (chosen[::2] != chosen[1::2]).any(dim=1).double().mean(),
+        }
+        return Outcome(seen.add_likelihood(loss, self.settings.likelihood_weight), measurements | seen.measurements())
+
+    @torch.no_grad()
+    def _candidates(
+        self, actor: Actor, memory: Memory, batch: Batch, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+        """Return tokens [B, N, T], log-probabilities and scores [B, N] of the beam's best and samples; what to log."""
+        own = self.settings.direct_loss
+        repeated = batch.repeat(own.samples)
+        fixed = Memory(*(field.detach() for field in memory)).repeat(own.samples)
+        rollout = roll_out(actor, fixed, repeated, self.score, self.shaping, generator)
+        sample = rollout.sample
+        sampled = torch.where(sample.mask, losses.taken(sample.probabilities, sample.tokens).log(), 0.0).sum(dim=1)
+        found, searched = self._search(actor, batch)
+        lengths = (found != END).sum(dim=2).flatten()
+        references = batch.repeat(own.width)
+        reference_lengths = num_tokens(references.references, references.reference_mask)
+        scores = self.score.prefix_scores(found.flatten(0, 1), lengths, references.references, reference_lengths)
+        width = max(found.shape[2], sample.tokens.shape[1])
+        drawn = sample.tokens.view(len(batch), own.samples, -1)
+        both = [pad(part, (0, width - part.shape[2]), value=END) for part in (found, drawn)]
+        return (
+            torch.cat(both, dim=1),
+            torch.cat([searched, sampled.view(len(batch), -1).to(searched.dtype)], dim=1),
+            torch.cat([scores[:, -1].view(len(batch), -1), rollout.rewards.sum(dim=1).view(len(batch), -1)], dim=1),
+            rollout.measurements(repeated),
+        )
+
+    def _search(self, actor: Actor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the beam's best [B, W, T] and their log-probabilities [B, W]; the last again where there are fewer."""
+        width = self.settings.direct_loss.width
+        found = beam_search(actor, batch.sources, batch.source_mask, width, caps=limits(batch), num_best=width)
+        full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
+        tokens, _ = pad_lists([hypothesis.tokens for hypotheses in full for hypothesis in hypotheses])
+        log_probabilities = [[hypothesis.log_probability for hypothesis in hypotheses] for hypotheses in full]
+        device = batch.sources.device
+        return (
+            tokens.view(len(batch), width, -1).to(device),
+            torch.tensor(log_probabilities, dtype=torch.float64, device=device),
+        )
+
+
+def limits(batch: Batch) -> Tensor:
+    """Return how many tokens [B] a candidate may have, its end token counted: as many as a sample."""
+    return num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
+
+
+def up_to_end(tokens: Tensor, caps: Tensor) -> Tensor:
+    """Return [N, T], True up to and including the first end token of tokens [N, T] or caps [N] tokens."""
+    places = torch.arange(tokens.shape[1], device=tokens.device)
+    ended_before = (tokens == END).cumsum(dim=1) - (tokens == END).long() > 0
+    return ~ended_before & (places < caps[:, None])
