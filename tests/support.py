@@ -48,6 +48,7 @@ METHODS = (
     "entropy-actor-critic",
     "dagger",
     "direct-loss",
+    "beam-search-optimization",
 )
 PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]

@@ -34,6 +34,7 @@ METHODS = {
     "entropy-actor-critic": Traits(3.3, 3.9, needs_critic=True, delays_actor=True),
     "dagger": Traits(3.2, 3.8, needs_critic=True),
     "direct-loss": Traits(4.0, 4.5),
+    "beam-search-optimization": Traits(4.0, 4.0),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
@@ -80,6 +81,13 @@ class DirectLossSettings(Section):
     samples: Positive = Field(4, description="sampled candidates for each example; none in the paper")
 
 
+class BeamSearchOptimizationSettings(Section):
+    """Of `beam-search-optimization`."""
+
+    initial_width: Positive = Field(2, description="K of the training beam at first; 2 in the paper")
+    width: Positive = Field(6, description="K at last, one more than the beam that is searched with; 6 in the paper")
+
+
 class MethodSettings(Section):
     """The method and its constants, named as in the paper's Algorithm 1."""
 
@@ -99,6 +107,7 @@ class MethodSettings(Section):
     entropy_actor_critic: EntropyActorCriticSettings = EntropyActorCriticSettings()
     dagger: DaggerSettings = DaggerSettings()
     direct_loss: DirectLossSettings = DirectLossSettings()
+    beam_search_optimization: BeamSearchOptimizationSettings = BeamSearchOptimizationSettings()
 
     @property
     def traits(self) -> Traits:

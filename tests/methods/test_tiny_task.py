@@ -36,6 +36,7 @@ LABELS = (
     "entropy-actor-critic",
     "dagger",
     "direct-loss",
+    "beam-search-optimization",
 )
 SIZES = [f"{network}.{size}=16" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
 

@@ -28,7 +28,7 @@ from seqcritic.methods import losses
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import score_tokens
-from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, roll_out
+from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, roll_out, up_to_end
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 
@@ -63,7 +63,8 @@ class DirectLoss(RewardMethod):
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
         seen = score_tokens(actor, memory, chosen, batch, self.settings.likelihood_weight)
         taken = losses.taken(torch.log_softmax(seen.logits, dim=2), chosen)
-        of_pairs = torch.where(up_to_end(chosen, limits(batch).repeat_interleave(2)), taken, 0.0).sum(dim=1).view(-1, 2)
+        within = torch.arange(chosen.shape[1], device=chosen.device) < limits(batch).repeat_interleave(2)[:, None]
+        of_pairs = torch.where(up_to_end(chosen) & within, taken, 0.0).sum(dim=1).view(-1, 2)
         loss = direct_loss(of_pairs, epsilon)
         pair_scores = scores.gather(1, pairs).mean(dim=0)
         measurements |= {
@@ -117,10 +118,3 @@ class DirectLoss(RewardMethod):
 def limits(batch: Batch) -> Tensor:
     """Return how many tokens [B] a candidate may have, its end token counted: as many as a sample."""
     return num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
-
-
-def up_to_end(tokens: Tensor, caps: Tensor) -> Tensor:
-    """Return [N, T], True up to and including the first end token of tokens [N, T] or caps [N] tokens."""
-    places = torch.arange(tokens.shape[1], device=tokens.device)
-    ended_before = (tokens == END).cumsum(dim=1) - (tokens == END).long() > 0
-    return ~ended_before & (places < caps[:, None])

@@ -11,6 +11,7 @@ import torch
 from seqcritic.config import Settings
 from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.beam_search_optimization import BeamSearchOptimization
 from seqcritic.methods.dagger import Dagger
 from seqcritic.methods.direct_loss import DirectLoss
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
@@ -32,6 +33,7 @@ REWARD_METHODS: dict[str, Builder] = {
     "entropy-actor-critic": EntropyActorCritic,
     "dagger": Dagger,
     "direct-loss": DirectLoss,
+    "beam-search-optimization": BeamSearchOptimization,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
 }

@@ -59,6 +59,12 @@ def num_tokens(tokens: Tensor, mask: Tensor) -> Tensor:
     return (mask & (tokens != END)).sum(dim=1)
 
 
+def up_to_end(tokens: Tensor) -> Tensor:
+    """Return [B, T], True up to and including the first end token of tokens [B, T]."""
+    ends = tokens == END
+    return ends.cumsum(dim=1) - ends.long() == 0
+
+
 def roll_out(
     actor: Actor,
     memory: Memory,
@@ -91,10 +97,6 @@ def roll_out(
     earned = (rewards.cumsum(dim=1) - rewards)[rows, places]  # before token t, by what the prefix has in common
     returns = scores.to(rewards.dtype) - earned + temperature * others.entropies
     # Where nothing follows, all samples that share the prefix have the last token's reward as their return.
-    means = torch.where(continued(drawn.mask), 0.0, rewards)
+    followed = torch.nn.functional.pad(drawn.mask[:, 1:], (0, 1))
+    means = torch.where(followed, 0.0, rewards)
     return Rollout(drawn, rewards, means.index_put((rows, places), returns / num_further, accumulate=True))
-
-
-def continued(mask: Tensor) -> Tensor:
-    """Return [B, T], True at the tokens that another counted token follows."""
-    return torch.nn.functional.pad(mask[:, 1:], (0, 1))
