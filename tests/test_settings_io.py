@@ -126,6 +126,21 @@ def test_differences_name_leaves_and_skip_the_description():
     assert differences(ours, ours) == []
 
 
+def test_differences_skip_what_has_no_effect_on_training():
+    assert differences(settings_from({"compare": {"beam": 10}}), Settings()) == []
+    assert differences(settings_from({"compare": {"budget": 10}}), Settings()) == ["compare.budget: None -> 10"]
+
+
+def test_a_folder_to_start_from_may_be_written_differently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    ways = ("runs/actor", "runs/actor/", "./runs/actor", "runs/../runs/actor", str(tmp_path / "runs/actor"))
+    one = settings_from({"start": {"actor": ways[0], "critic": None}})
+    for way in ways:
+        assert differences(settings_from({"start": {"actor": way}}), one) == []
+    for other in ("runs/critic", None):
+        assert differences(settings_from({"start": {"actor": other}}), one) == [f"start.actor: runs/actor -> {other}"]
+
+
 def test_leaves_are_set_and_flattened():
     tree = {"a": {"b": 1}}
     set_leaf(tree, "a.c.d", [2])

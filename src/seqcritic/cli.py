@@ -140,6 +140,13 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument("runs", nargs="+", metavar="RUN")
+    report.add_argument(
+        "--beam",
+        type=_positive,
+        default=1,
+        metavar="WIDTH",
+        help="judge runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
+    )
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
 
 

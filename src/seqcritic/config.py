@@ -131,6 +131,11 @@ class CompareSettings(Section):
     overrides: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="settings of single methods, as dotted keys"
     )
+    beam: Annotated[int, Field(ge=2)] | None = Field(
+        None,
+        description="judge on test by beam search of this width too, its length reward tuned on valid; "
+        "null: greedily alone",
+    )
 
     @field_validator("costs", "overrides")
     @classmethod

@@ -26,6 +26,9 @@ def test_samples_follow_the_distribution_and_report_it():
     logits, states = actor.score(memory, drawn.tokens)
     assert torch.allclose(torch.softmax(logits, 2)[drawn.mask], drawn.probabilities[drawn.mask], atol=1e-12)
     assert torch.allclose(states[drawn.mask], drawn.states[drawn.mask], atol=1e-12)
+    entropies = torch.special.entr(drawn.probabilities).sum(2)
+    assert torch.allclose(drawn.entropies, entropies, atol=1e-12)
+    assert not drawn.probabilities[~drawn.mask].any()
 
 
 def test_masks_end_with_the_end_token_or_the_cap():

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pytest
 import torch
 from torch import Tensor, nn
 
@@ -14,11 +13,7 @@ from seqcritic.config import ActorSettings
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
-from seqcritic.methods import rollout
-from seqcritic.methods.method import Method
-from seqcritic.methods.networks import Networks
 from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.score import rewards_from_prefixes
 
@@ -85,16 +80,13 @@ class World:
                     values[row, step, action] = (weights * returns).sum() / weights.sum()
         return values
 
-    def sample_of(self, row: int) -> Sample:
-        """Return one sequence as the sampler would have returned it."""
-        length = len(self.sequences[row])
-        part = (slice(row, row + 1), slice(0, length))
-        return Sample(
-            self.tokens[part],
-            self.mask[part],
-            torch.softmax(self.logits[part].detach(), 2),
-            self.states[part].detach(),
-        )
+    def sample_of(self, rows: Sequence[int]) -> Sample:
+        """Return some sequences as the sampler would have returned them."""
+        chosen = list(rows)
+        part = (chosen, slice(0, max(len(self.sequences[row]) for row in chosen)))
+        probabilities = torch.softmax(self.logits[part].detach(), 2)
+        entropies = torch.special.entr(probabilities).sum(2)
+        return Sample(self.tokens[part], self.mask[part], probabilities, self.states[part].detach(), entropies)
 
 
 def make_world(actor: Actor, shaping: bool = True) -> World:
@@ -128,54 +120,3 @@ def gradients(loss: Tensor, network: nn.Module) -> list[Tensor]:
 def largest_difference(ours: list[Tensor], theirs: list[Tensor]) -> float:
     """Return the largest absolute difference of two lists of gradients."""
     return max(float((a - b).abs().max()) for a, b in zip(ours, theirs, strict=True))
-
-
-class TabularCritic(nn.Module):
-    """A critic whose values are given for every sequence; one row of the table is looked up at a time."""
-
-    def __init__(self, table: Tensor) -> None:
-        super().__init__()
-        self.table = nn.Parameter(table)
-        self.row = 0
-
-    def encode(self, references: Tensor, mask: Tensor) -> Memory:
-        return Memory(references, references, references)
-
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
-        return self.table[self.row : self.row + 1, : predictions.shape[1]]
-
-
-def expected_gradients(
-    method: Method, networks: Networks, world: World, monkeypatch: pytest.MonkeyPatch, of: str = "actor"
-) -> list[Tensor]:
-    """Run the method on every sequence in turn and average a network's gradient by the exact probabilities."""
-    network = getattr(networks, of)
-    total = [torch.zeros_like(parameter) for parameter in network.parameters()]
-    probabilities = world.sequence_probabilities.detach()
-    for row in range(len(world.sequences)):
-        monkeypatch.setattr(rollout, "sample", lambda *rest, row=row: world.sample_of(row))
-        for critic in (networks.critic, networks.target_critic):
-            if critic is not None:
-                critic.row = row
-        outcome = method(networks, make_batch(), torch.Generator(), 0.0)
-        for sum_so_far, gradient in zip(total, gradients(outcome.loss, network), strict=True):
-            sum_so_far += probabilities[row] * gradient
-    return total
-
-
-def critic_networks(table: Callable[[World], Tensor], world: World) -> Networks:
-    values = table(world)
-    networks = Networks(make_actor())
-    networks.critic, networks.target_critic = TabularCritic(values), TabularCritic(values.clone())  # type: ignore[assignment]
-    return networks
-
-
-def random_table(world: World) -> Tensor:
-    """Values that depend on the sequence only through its prefix, as any critic's do."""
-    table = torch.zeros(len(world.sequences), NUM_STEPS, NUM_TOKENS, dtype=torch.float64)
-    for row, sequence in enumerate(world.sequences):
-        for step in range(len(sequence)):
-            seed = sum((token + 1) * 7**place for place, token in enumerate(sequence[:step]))
-            generator = torch.Generator().manual_seed(seed)
-            table[row, step] = 3 * torch.randn(NUM_TOKENS, dtype=torch.float64, generator=generator)
-    return table

@@ -59,7 +59,7 @@ class TableActor(nn.Module):
     def logits(self, state: State) -> Tensor:
         return self.table[state.hidden.clamp(max=12)]
 
-    def score(self, memory: Memory, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    def score(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         state, logits = self.start(memory), []
         for column in tokens.unbind(dim=1):
             logits.append(self.logits(state))

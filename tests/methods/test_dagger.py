@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from enumeration import World, critic_networks, gradients, largest_difference, make_actor, make_world
+from enumeration import World, gradients, largest_difference, make_actor, make_world
 from enumeration import make_batch as make_small_batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
@@ -14,6 +14,7 @@ from seqcritic.method_settings import DaggerSettings
 from seqcritic.methods import rollout
 from seqcritic.methods.dagger import Dagger, expert_share, sample_mixture
 from seqcritic.methods.networks import Networks
+from test_estimators import Estimator
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 
 CAPS = torch.tensor([7, 3, 1, 5, 9])
@@ -21,12 +22,12 @@ CAPS = torch.tensor([7, 3, 1, 5, 9])
 
 def test_the_target_is_the_token_of_the_highest_exact_value(monkeypatch):
     world = make_world(make_actor())
-    networks = critic_networks(World.exact_values, world)
+    networks = Estimator("dagger", table=World.exact_values).networks(world)
     method = Dagger(make_settings("dagger", variance_penalty=0.0).method, SCORE, True)
     exact = world.exact_values()
     for row, sequence in enumerate(world.sequences):
-        monkeypatch.setattr(rollout, "sample", lambda *rest, row=row: world.sample_of(row))
-        networks.critic.row = networks.target_critic.row = row
+        monkeypatch.setattr(rollout, "sample", lambda *rest, row=row: world.sample_of((row,)))
+        networks.critic.rows = networks.target_critic.rows = [row]
         outcome = method(networks, make_small_batch(), torch.Generator(), 0.9)
         again = make_world(networks.actor)
         log_probabilities = torch.log_softmax(again.logits[row], 1)
@@ -62,8 +63,11 @@ def test_each_token_is_the_experts_or_the_actors_as_the_coin_says(share, reads_a
     batch, actor, critic = make_batch(), networks.actor, networks.critic
     logits, states = actor.score(actor.encode(batch.sources, batch.source_mask), drawn.tokens)
     values = critic.values(critic.encode(batch.references, batch.reference_mask), drawn.tokens, states)
-    assert torch.allclose(drawn.probabilities, torch.softmax(logits, 2), atol=1e-12)
-    assert torch.allclose(drawn.states, states, atol=1e-12)
+    mask = drawn.mask
+    assert torch.allclose(drawn.probabilities[mask], torch.softmax(logits, 2)[mask], atol=1e-12)
+    assert torch.allclose(drawn.states[mask], states[mask], atol=1e-12)
+    entropies = -(torch.softmax(logits, 2) * torch.log_softmax(logits, 2)).sum(2)
+    assert torch.allclose(drawn.entropies, torch.where(mask, entropies, 0.0), atol=1e-12)
     generator = torch.Generator().manual_seed(0)
     numbers = draw_numbers(generator, int(CAPS.max()), len(CAPS))
     coins = draw_uniform(generator, int(CAPS.max()), len(CAPS)) < share

@@ -9,18 +9,16 @@ from torch import Tensor
 from enumeration import (
     NUM_TOKENS,
     World,
-    critic_networks,
-    expected_gradients,
     gradients,
     largest_difference,
     make_actor,
     make_world,
-    random_table,
 )
 from seqcritic.config import Settings
 from seqcritic.methods import losses
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.registry import build_method
+from test_estimators import Estimator, expected_gradients, random_table
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 
 TEMPERATURE = 0.7
@@ -69,12 +67,12 @@ def test_the_exact_soft_values_are_a_fixed_point_of_the_soft_bellman_backup(worl
 @pytest.mark.parametrize("temporal_difference", [True, False])
 def test_a_critic_with_exact_soft_values_has_no_expected_error(world, monkeypatch, temporal_difference):
     """Targets equal the values (TD), or average to them (Monte Carlo): the critic's gradient is 0."""
-    networks = critic_networks(exact_soft_values, world)
+    networks = Estimator("entropy-actor-critic", table=exact_soft_values).networks(world)
     changes = {"temporal_difference": temporal_difference, "variance_penalty": 0.0}
 
     def gradient_of_the_critic(temperature: float) -> float:
         method = build_method(settings_of(temperature, **changes), "train", SCORE)
-        (found,) = expected_gradients(method, networks, world, monkeypatch, of="critic")
+        (found,) = expected_gradients(method, networks, world, 1, monkeypatch, of="critic")
         pooled: dict[tuple[int, ...], Tensor] = {}  # the sequences that share a prefix share its values
         for row, sequence in enumerate(world.sequences):
             for step in range(len(sequence)):
@@ -86,9 +84,9 @@ def test_a_critic_with_exact_soft_values_has_no_expected_error(world, monkeypatc
 
 
 def test_with_exact_soft_values_the_gradient_is_that_of_the_regularised_return(world, monkeypatch):
-    networks = critic_networks(exact_soft_values, world)
+    networks = Estimator("entropy-actor-critic", table=exact_soft_values).networks(world)
     method = EntropyActorCritic(settings_of(TEMPERATURE).method, SCORE, True)
-    found = expected_gradients(method, networks, world, monkeypatch)
+    found = expected_gradients(method, networks, world, 1, monkeypatch)
     again = make_world(networks.actor)
     entropy = (again.sequence_probabilities * entropy_sums(again)[:, 0]).sum()
     exact = gradients(-(again.expected_return + TEMPERATURE * entropy), networks.actor)

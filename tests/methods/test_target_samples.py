@@ -29,7 +29,9 @@ def roll_out_world(num_samples: int, shaping: bool = True, temperature: float = 
     with torch.no_grad():
         memory = actor.encode(batch.sources, batch.source_mask)
     generator = torch.Generator().manual_seed(seed)
-    return roll_out(actor, memory, batch, SCORE, shaping, generator, num_samples - 1, temperature)
+    return roll_out(
+        actor, memory, batch, SCORE, shaping, generator, num_further=num_samples - 1, temperature=temperature
+    )
 
 
 def returns_of(world: World, first_token: int) -> tuple[Tensor, Tensor]:
@@ -76,7 +78,9 @@ def test_the_further_returns_average_to_the_exact_value_of_every_prefix(shaping)
 def test_further_returns_count_the_entropies_that_follow():
     temperature = 0.7
     plain, soft = roll_out_world(2), roll_out_world(2, temperature=temperature)
-    following = losses.soft_rewards(torch.zeros_like(plain.rewards), plain.entropies, plain.sample.mask, temperature)
+    following = losses.soft_rewards(
+        torch.zeros_like(plain.rewards), plain.sample.entropies, plain.sample.mask, temperature
+    )
     # At the last place but one the next state is the last: its entropy is that of the sample's own.
     assert torch.allclose(soft.further_returns[:, 1] - plain.further_returns[:, 1], following[:, 1], atol=1e-12)
     assert torch.equal(soft.further_returns[:, 2], plain.further_returns[:, 2])
@@ -95,7 +99,7 @@ def test_a_rows_continuations_do_not_depend_on_the_other_rows():
         mask[0, 4:] = False
         longer = Batch(batch.sources, batch.source_mask, references, mask)
         memory = networks.actor.encode(batch.sources, batch.source_mask)
-        found = roll_out(networks.actor, memory, longer, SCORE, True, torch.Generator().manual_seed(0), 2)
+        found = roll_out(networks.actor, memory, longer, SCORE, True, torch.Generator().manual_seed(0), num_further=2)
         return found.further_returns[0, :4]
 
     assert torch.equal(further(4), further(12))
@@ -112,7 +116,8 @@ def test_several_samples_leave_a_share_of_the_bias_of_bootstrapped_targets(monke
     seen: list[Rollout] = []
     original = rollout.roll_out
     monkeypatch.setattr(
-        "seqcritic.methods.on_samples.roll_out", lambda *given: seen.append(original(*given)) or seen[0]
+        "seqcritic.methods.on_samples.roll_out",
+        lambda *given, **named: seen.append(original(*given, **named)) or seen[0],
     )
     method = build_method(settings, "train", SCORE)
     outcome = method(networks, make_larger_batch(), torch.Generator().manual_seed(0), 0.0)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from seqcritic.method_settings import METHODS as TRAITS
 from support import (
+    ALL_METHODS,
     METHODS,
     Fork,
     method_overrides,
@@ -24,9 +24,9 @@ from support import (
     write_recipe,
 )
 
-# One moment in each phase; what has no critic to pre-train trains from update 20 on.
+# One moment in each phase; a method without a critic trains from update 20 on.
 KILLED_AT = {
-    label: (8, 28, 48) if TRAITS[label.removesuffix("+likelihood")].needs_critic else (8, 24, 32) for label in METHODS
+    label: (8, 28, 48) if ALL_METHODS[label.partition("+")[0]].needs_critic else (8, 24, 32) for label in METHODS
 }
 # What draws more random numbers, holds more state, or names its weights differently.
 OPTIONS = [

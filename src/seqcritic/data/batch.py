@@ -29,12 +29,11 @@ class Batch:
         """Return the batch with every example standing `times` times in a row."""
         if times == 1:
             return self
-        return Batch(
-            *(
-                field.repeat_interleave(times, dim=0)
-                for field in (self.sources, self.source_mask, self.references, self.reference_mask)
-            )
-        )
+        return self.select(torch.arange(len(self), device=self.sources.device).repeat_interleave(times))
+
+    def select(self, rows: Tensor) -> Batch:
+        """Return some examples."""
+        return Batch(self.sources[rows], self.source_mask[rows], self.references[rows], self.reference_mask[rows])
 
 
 def pad(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:

@@ -18,17 +18,22 @@ SCALE = 1 << 30  # of probabilities as whole numbers: their sum, which rounding 
 
 def draw_numbers(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
     """Return whole numbers [T, B], uniform in [0, 2³²), on the CPU."""
-    return torch.randint(1 << BITS, (num_steps, num_rows), generator=fork(generator), device="cpu")
+    seed = int(torch.randint(1 << 62, (), generator=generator, device="cpu"))
+    own = torch.Generator().manual_seed(seed)
+    return torch.randint(1 << BITS, (num_steps, num_rows), generator=own, device="cpu")
 
 
 def draw_uniform(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
-    """Return numbers [T, B], uniform in [0, 1), on the CPU."""
-    return draw_numbers(generator, num_steps, num_rows).to(torch.float64) / (1 << BITS)
+    """Return float64 numbers [T, B], uniform in [0, 1), on the CPU."""
+    return draw_numbers(generator, num_steps, num_rows).double() / (1 << BITS)
 
 
-def fork(generator: torch.Generator) -> torch.Generator:
-    """Return a generator of its own, seeded by a single draw: the given one moves by one step, whatever is drawn."""
-    return torch.Generator().manual_seed(int(torch.randint(1 << 62, (), generator=generator, device="cpu")))
+def branch(generator: torch.Generator) -> torch.Generator:
+    """Return a generator of the same kind, seeded by one draw: however much it draws, the other moves by one step."""
+    own = type(generator)()
+    for name, value in getattr(generator, "__dict__", {}).items():
+        setattr(own, name, value)
+    return own.manual_seed(int(torch.randint(1 << 62, (), generator=generator, device="cpu")))
 
 
 def choose(probabilities: Tensor, numbers: Tensor) -> Tensor:

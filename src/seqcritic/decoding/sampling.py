@@ -19,39 +19,75 @@ from seqcritic.models.attention import Memory
 
 @dataclass(frozen=True)
 class Sample:
-    """Sampled predictions with what the sampling actor knew at each step."""
+    """Sampled predictions with what the sampling actor knew at each step; zeros where the mask is False."""
 
     tokens: Tensor  # [B, T] int64
     mask: Tensor  # [B, T] bool, True up to and including the first end token or the cap
     probabilities: Tensor  # [B, T, V], p(· | Ŷ_1..t-1)
     states: Tensor  # [B, T, H], the state that produced token t
+    entropies: Tensor  # [B, T], of the distributions
 
 
 @torch.no_grad()
-def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generator) -> Sample:
+def sample(
+    actor: Actor,
+    memory: Memory,
+    caps: Tensor,
+    generator: torch.Generator,
+    given: tuple[Tensor, Tensor] | None = None,
+) -> Sample:
     """Sample until the end token or until a row has caps [B] tokens, its end token counted.
 
-    A row's tokens depend on its own random numbers only, not on when the others end.
+    A row's tokens depend on its own random numbers only, not on when the others end. Rows leave the batch as they end.
+    `given`: tokens [B, U] and how many of them, [B], each row begins with; their numbers are drawn all the same.
     """
     state = actor.start(memory)
     numbers = draw_numbers(generator, int(caps.max()), len(caps)).to(caps.device)  # [T, B]
-    alive = torch.ones(len(caps), dtype=torch.bool, device=caps.device)
-    tokens, masks, probabilities, states = [], [], [], []
+    rows = torch.arange(len(caps), device=caps.device)
+    columns: list[tuple[Tensor, ...]] = []
     for step in range(len(numbers)):
-        alive = alive & (caps > step)
-        if not bool(alive.any()):
-            break
-        distribution = torch.softmax(actor.logits(state), dim=1)
-        if not bool(torch.isfinite(distribution).all()):
+        logits = actor.logits(state)
+        distribution = torch.softmax(logits, dim=1)
+        drawn = choose(distribution, numbers[step, rows])
+        entropies = _entropies(logits, distribution, drawn)
+        if not bool(torch.isfinite(entropies).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
-        drawn = torch.where(alive, choose(distribution, numbers[step]), END)
-        tokens.append(drawn)
-        masks.append(alive)
-        probabilities.append(distribution)
-        states.append(state.hidden)
-        alive = alive & (drawn != END)
+        if given is not None and step < given[0].shape[1]:
+            drawn = torch.where(given[1][rows] > step, given[0][rows, step], drawn)
+        columns.append((rows, drawn, distribution, state.hidden, entropies))
+        going = (drawn != END) & (caps[rows] > step + 1)
+        if not bool(going.any()):
+            break
+        if not bool(going.all()):
+            rows, drawn, memory, state = rows[going], drawn[going], memory.select(going), state.select(going)
         state = actor.step(memory, state, drawn)
-    return Sample(*(torch.stack(column, dim=1) for column in (tokens, masks, probabilities, states)))
+    return collect(columns, len(caps))
+
+
+def _entropies(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
+    """Return −Σ_a p(a) log p(a) = log Z − Σ_a p(a) logit(a), [B]; a drawn token, whose p is not 0, gives log Z."""
+    place = drawn[:, None]
+    normaliser = logits.gather(1, place) - probabilities.gather(1, place).log()
+    mean_logit: Tensor = torch.linalg.vecdot(probabilities, logits)
+    return normaliser[:, 0] - mean_logit
+
+
+def collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
+    """Return steps over the rows still alive, each (rows, tokens, probabilities, states, entropies), as one sample."""
+    rows, *fields = zip(*columns, strict=True)
+    steps = torch.cat([torch.full_like(alive, step) for step, alive in enumerate(rows)])
+    place = (torch.cat(rows), steps)
+
+    def spread(values: tuple[Tensor, ...]) -> Tensor:
+        flat = torch.cat(values)
+        padded = flat.new_zeros(batch, len(columns), *flat.shape[1:])
+        padded[place] = flat
+        return padded
+
+    tokens, probabilities, states, entropies = (spread(field) for field in fields)
+    mask = torch.zeros(tokens.shape, dtype=torch.bool, device=tokens.device)
+    mask[place] = True
+    return Sample(tokens, mask, probabilities, states, entropies)
 
 
 def default_caps(source_mask: Tensor) -> Tensor:

@@ -26,6 +26,10 @@ class Search:
         """Return the search for a score's signature."""
         return "search:greedy" if self.width == 1 else f"search:beam:{self.width}|rho:{self.length_reward:g}"
 
+    def describe(self) -> str:
+        """Return the search in words."""
+        return "greedy" if self.width == 1 else f"beam {self.width}"
+
 
 GREEDY = Search()
 

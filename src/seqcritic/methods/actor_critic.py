@@ -28,7 +28,7 @@ class ActorCritic(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return actor loss plus critic loss: no gradient of one reaches the other's weights."""
         roll_in = self.roll_in(networks, batch, progress)
-        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, roll_in)
+        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, draw=roll_in)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings)
         actor_loss = self.actor_loss(seen.logits, critic.values, seen.rollout.sample.mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}

@@ -62,19 +62,20 @@ class BeamSearchOptimization(RewardMethod):
         costs = violation_costs(found, batch.references, self.score)
 
         long = found.places > found.starts
-        own_memory = memory.select(found.rows[long])
-        logits, _, reference_logits = score_beside_references(
-            actor, own_memory, found.tokens[long], memory, batch.references
+        mask = _up_to_place(found)
+        seen = score_beside_references(
+            actor, memory, found.tokens[long], mask[long], batch, references=True, rows=found.rows[long]
         )
-        log_probabilities = torch.log_softmax(reference_logits, dim=2)
+        log_probabilities = seen.reference_log_probabilities
+        assert log_probabilities is not None
         sums = pad(losses.taken(log_probabilities, batch.references).cumsum(dim=1), (1, 0))  # [B, T + 1]
         reference_scores = sums[found.rows, found.places + 1] - sums[found.rows, found.starts]
         last_tokens = found.tokens.gather(1, found.places[:, None])[:, 0]
         rival_scores = log_probabilities[found.rows, found.places, last_tokens]
-        taken = losses.taken(torch.log_softmax(logits, dim=2), found.tokens[long])
-        rival_scores = rival_scores.index_put(
-            (long.nonzero()[:, 0],), torch.where(_counted(found)[long], taken, 0.0).sum(dim=1)
-        )
+        taken = losses.taken(torch.log_softmax(seen.logits, dim=2), found.tokens[long])
+        after_start = torch.arange(mask.shape[1], device=mask.device) >= found.starts[:, None]
+        of_long = torch.where((mask & after_start)[long], taken, 0.0).sum(dim=1)
+        rival_scores = rival_scores.index_put((long.nonzero()[:, 0],), of_long)
         loss = (costs * (MARGIN - reference_scores + rival_scores)).sum() / len(batch)
         measurements = {
             "actor_loss": loss.detach(),
@@ -82,11 +83,8 @@ class BeamSearchOptimization(RewardMethod):
             "violation_cost": costs.sum() / max(len(costs), 1),
             "beam_width": costs.new_tensor(width),
         }
-        if weight := self.settings.likelihood_weight:
-            likelihood = losses.likelihood_loss(log_probabilities, batch.references, batch.reference_mask)
-            measurements["likelihood_loss"] = likelihood.detach()
-            loss = loss + weight * likelihood
-        return Outcome(loss, measurements)
+        loss = seen.add_likelihood(loss, self.settings.likelihood_weight)
+        return Outcome(loss, measurements | seen.likelihood_measurement())
 
 
 def violation_costs(found: Violations, references: Tensor, score: Score) -> Tensor:
@@ -103,8 +101,7 @@ def violation_costs(found: Violations, references: Tensor, score: Score) -> Tens
     return torch.where(possible > 0, (1 - share).clamp(min=0), 1.0)
 
 
-def _counted(found: Violations) -> Tensor:
-    """Return [N, T], True on the tokens of the rivals after the restart, up to and including their first end token."""
-    places = torch.arange(found.tokens.shape[1], device=found.tokens.device)
-    segment = (places >= found.starts[:, None]) & (places <= found.places[:, None])
-    return segment & up_to_end(found.tokens)
+def _up_to_place(found: Violations) -> Tensor:
+    """Return [N, T], True on the rivals' tokens up to their places and their first end tokens."""
+    steps = torch.arange(found.tokens.shape[1], device=found.tokens.device)
+    return (steps <= found.places[:, None]) & up_to_end(found.tokens)

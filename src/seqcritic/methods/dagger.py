@@ -24,7 +24,7 @@ from torch import Tensor
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
-from seqcritic.decoding.sampling import Sample
+from seqcritic.decoding.sampling import Sample, collect
 from seqcritic.method_settings import DaggerSettings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.losses import likelihood_loss
@@ -76,17 +76,19 @@ def sample_mixture(
     numbers = draw_numbers(generator, num_steps, len(caps)).to(caps.device)
     asks_expert = draw_uniform(generator, num_steps, len(caps)).to(caps.device) < share  # [T, B]
     state, critic_state = actor.start(memory), critic.decoder.start(critic_memory)
-    alive = torch.ones_like(caps, dtype=torch.bool)
+    rows = torch.arange(len(caps), device=caps.device)
     columns: list[tuple[Tensor, ...]] = []
     for step in range(num_steps):
         distribution = torch.softmax(actor.logits(state), dim=1)
         expert = critic.decoder.outputs(critic_state).argmax(dim=1)
-        token = torch.where(asks_expert[step], expert, choose(distribution, numbers[step])).where(alive, END)
-        columns.append((token, alive, distribution, state.hidden))
-        alive = alive & (token != END) & (caps > step + 1)
-        if not bool(alive.any()):
+        tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
+        columns.append((rows, tokens, distribution, state.hidden, torch.special.entr(distribution).sum(dim=1)))
+        going = (tokens != END) & (caps[rows] > step + 1)
+        if not bool(going.any()):
             break
-        state = actor.step(memory, state, token)
+        rows, tokens = rows[going], tokens[going]
+        memory, critic_memory = memory.select(going), critic_memory.select(going)
+        state = actor.step(memory, state.select(going), tokens)
         extra = state.hidden if critic.reads_actor_states else None
-        critic_state = critic.decoder.step(critic_memory, critic_state, token, extra)
-    return Sample(*(torch.stack(column, dim=1) for column in zip(*columns, strict=True)))
+        critic_state = critic.decoder.step(critic_memory, critic_state.select(going), tokens, extra)
+    return collect(columns, len(caps))

@@ -27,8 +27,8 @@ from seqcritic.decoding.beam import beam_search
 from seqcritic.methods import losses
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import score_tokens
-from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, roll_out, up_to_end
+from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores, roll_out, up_to_end
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 
@@ -61,10 +61,12 @@ class DirectLoss(RewardMethod):
         tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
         pairs = choose_pairs(log_probabilities, scores, epsilon)  # [B, 2]
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
-        seen = score_tokens(actor, memory, chosen, batch, self.settings.likelihood_weight)
-        taken = losses.taken(torch.log_softmax(seen.logits, dim=2), chosen)
         within = torch.arange(chosen.shape[1], device=chosen.device) < limits(batch).repeat_interleave(2)[:, None]
-        of_pairs = torch.where(up_to_end(chosen) & within, taken, 0.0).sum(dim=1).view(-1, 2)
+        mask = up_to_end(chosen) & within
+        weight = self.settings.likelihood_weight
+        seen = score_beside_references(actor, memory, chosen, mask, batch, weight > 0)
+        taken = losses.taken(torch.log_softmax(seen.logits, dim=2), chosen)
+        of_pairs = torch.where(mask, taken, 0.0).sum(dim=1).view(-1, 2)
         loss = direct_loss(of_pairs, epsilon)
         pair_scores = scores.gather(1, pairs).mean(dim=0)
         measurements |= {
@@ -73,7 +75,7 @@ class DirectLoss(RewardMethod):
             "augmented_score": pair_scores[1],
             "pairs_differing": (chosen[::2] != chosen[1::2]).any(dim=1).double().mean(),
         }
-        return Outcome(seen.add_likelihood(loss, self.settings.likelihood_weight), measurements | seen.measurements())
+        return Outcome(seen.add_likelihood(loss, weight), measurements | seen.likelihood_measurement())
 
     @torch.no_grad()
     def _candidates(
@@ -87,10 +89,7 @@ class DirectLoss(RewardMethod):
         sample = rollout.sample
         sampled = torch.where(sample.mask, losses.taken(sample.probabilities, sample.tokens).log(), 0.0).sum(dim=1)
         found, searched = self._search(actor, batch)
-        lengths = (found != END).sum(dim=2).flatten()
-        references = batch.repeat(own.width)
-        reference_lengths = num_tokens(references.references, references.reference_mask)
-        scores = self.score.prefix_scores(found.flatten(0, 1), lengths, references.references, reference_lengths)
+        scores = prefix_scores(self.score, found.flatten(0, 1), found.flatten(0, 1) != END, batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])
         drawn = sample.tokens.view(len(batch), own.samples, -1)
         both = [pad(part, (0, width - part.shape[2]), value=END) for part in (found, drawn)]

@@ -6,16 +6,14 @@ Shapes: B examples, M samples each, T tokens, V vocabulary, H actor state.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.losses import likelihood_loss, taken
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.models.actor import Actor
@@ -23,43 +21,35 @@ from seqcritic.models.attention import Memory
 from seqcritic.scores.score import Score
 
 
-class Scored(NamedTuple):
-    """The trained actor's view of given tokens, with gradients, and the likelihood loss where it is wanted."""
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """The trained actor's view of some tokens and, where they were asked for, of the references."""
 
     logits: Tensor  # [B·M, T, V]
-    states: Tensor  # [B·M, T, H]
-    likelihood_loss: Tensor | None
+    states: Tensor  # [B·M, T, H], detached
+    reference_log_probabilities: Tensor | None = None  # [B, U, V]
+    likelihood_loss: Tensor | None = None
 
     def add_likelihood(self, loss: Tensor, weight: float) -> Tensor:
         """Return loss + λ_LL × likelihood loss."""
-        return loss if self.likelihood_loss is None else loss + weight * self.likelihood_loss
+        return loss if self.likelihood_loss is None or weight == 0 else loss + weight * self.likelihood_loss
 
-    def measurements(self) -> dict[str, Tensor]:
-        """Return the likelihood loss, where there is one, to log."""
+    def likelihood_measurement(self) -> dict[str, Tensor]:
+        """Return the likelihood loss to log, where there is one."""
         return {} if self.likelihood_loss is None else {"likelihood_loss": self.likelihood_loss.detach()}
 
 
-@dataclass(frozen=True)
-class Experience:
+@dataclass(frozen=True, kw_only=True)
+class Experience(Scored):
     """Samples with their rewards, and the trained actor's view of them."""
 
     rollout: Rollout
-    scored: Scored
     measurements: dict[str, Tensor]
 
     @property
-    def logits(self) -> Tensor:
-        """[B·M, T, V] of the trained actor on the sampled tokens."""
-        return self.scored.logits
-
-    @property
-    def states(self) -> Tensor:
-        """[B·M, T, H], detached."""
-        return self.scored.states.detach()
-
-    def add_likelihood(self, loss: Tensor, weight: float) -> Tensor:
-        """Return loss + λ_LL × likelihood loss."""
-        return self.scored.add_likelihood(loss, weight)
+    def log_taken(self) -> Tensor:
+        """log p(ŷ_t | Ŷ_1..t-1) of the sampled tokens, [B·M, T]."""
+        return taken(torch.log_softmax(self.logits, dim=2), self.rollout.sample.tokens)
 
 
 def experience(
@@ -69,10 +59,19 @@ def experience(
     score: Score,
     shaping: bool,
     generator: torch.Generator,
+    *,
+    samples: int | None = None,
+    num_given: Tensor | None = None,
+    with_references: bool = False,
     draw: Draw | None = None,
 ) -> Experience:
-    """Sample M predictions an example and let the actor score them, and the references where λ_LL > 0."""
+    """Sample M predictions an example and let the actor score them, and the references where λ_LL > 0.
+
+    `samples`: M where it is not that of the settings; `num_given` [B·M]: how many tokens of its reference each sample
+    begins with; `with_references`: score the references whatever λ_LL is; `draw`: what draws instead of the actor.
+    """
     actor, sampler = networks.actor, networks.sampling_actor
+    repeats = settings.samples if samples is None else samples
     memory = actor.encode(batch.sources, batch.source_mask)
     with torch.no_grad():
         sampler_memory = (
@@ -80,53 +79,55 @@ def experience(
             if sampler is actor
             else sampler.encode(batch.sources, batch.source_mask)
         )
-    repeated = batch.repeat(settings.samples)
+    repeated = batch.repeat(repeats)
     rollout = roll_out(
         sampler,
-        sampler_memory.repeat(settings.samples),
+        sampler_memory.repeat(repeats),
         repeated,
         score,
         shaping,
         generator,
-        settings.num_further,
-        settings.temperature,
-        draw,
+        num_given,
+        num_further=settings.num_further,
+        temperature=settings.temperature,
+        draw=draw,
     )
-    tokens = rollout.sample.tokens
-    measurements = rollout.measurements(repeated)
-    seen = score_tokens(actor, memory, tokens, batch, settings.likelihood_weight)
-    return Experience(rollout, seen, measurements | seen.measurements())
-
-
-def score_tokens(actor: Actor, memory: Memory, tokens: Tensor, batch: Batch, likelihood_weight: float) -> Scored:
-    """Score M token sequences an example [B·M, T], and the references where λ_LL > 0; `memory` is not repeated."""
-    repeated = memory.repeat(len(tokens) // len(batch))
-    if likelihood_weight == 0:
-        return Scored(*actor.score(repeated, tokens), None)
-    logits, states, reference_logits = score_beside_references(actor, repeated, tokens, memory, batch.references)
-    log_probabilities = torch.log_softmax(reference_logits, dim=2)
-    return Scored(logits, states, likelihood_loss(log_probabilities, batch.references, batch.reference_mask))
+    sample, references = rollout.sample, with_references or settings.likelihood_weight > 0
+    scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, references)
+    measurements = rollout.measurements(repeated) | scored.likelihood_measurement()
+    return Experience(**vars(scored), rollout=rollout, measurements=measurements)
 
 
 def score_beside_references(
-    actor: Actor, memory: Memory, tokens: Tensor, reference_memory: Memory, references: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return logits and states of tokens [N, T] and the logits of references [B, U], scored in one loop.
+    actor: Actor,
+    memory: Memory,
+    tokens: Tensor,
+    mask: Tensor,
+    batch: Batch,
+    references: bool,
+    rows: Tensor | None = None,
+) -> Scored:
+    """Let the actor score tokens [B·M, T], M sequences an example in a row, and where asked the references too.
 
-    A step over twice the rows costs far less than two steps.
+    Both go through one loop: a step over twice the rows costs far less than two steps. `rows`: the example of each
+    sequence, where they are not M of each in a row.
     """
-    num_samples, num_steps = tokens.shape
-    num_reference_steps = references.shape[1]
+    num_sequences, num_steps = tokens.shape
+    memories = memory.repeat(num_sequences // len(batch)) if rows is None else memory.select(rows)
+    if not references:
+        logits, states = actor.score(memories, tokens, mask)
+        return Scored(logits=logits, states=states.detach())
+    num_reference_steps = batch.references.shape[1]
     width = max(num_steps, num_reference_steps)
-    both = torch.cat(
-        [
-            pad(tokens, (0, width - num_steps), value=END),
-            pad(references, (0, width - num_reference_steps), value=END),
-        ]
+    both, both_masks = (
+        torch.cat([pad(ours, (0, width - num_steps)), pad(given, (0, width - num_reference_steps))])
+        for ours, given in ((tokens, batch.references), (mask, batch.reference_mask))
     )
-    logits, states = actor.score(Memory.stack(memory, reference_memory), both)
-    return (
-        logits[:num_samples, :num_steps],
-        states[:num_samples, :num_steps],
-        logits[num_samples:, :num_reference_steps],
+    logits, states = actor.score(Memory.stack(memories, memory), both, both_masks)
+    of_references = torch.log_softmax(logits[num_sequences:, :num_reference_steps], dim=2)
+    return Scored(
+        logits=logits[:num_sequences, :num_steps],
+        states=states[:num_sequences, :num_steps].detach(),
+        reference_log_probabilities=of_references,
+        likelihood_loss=likelihood_loss(of_references, batch.references, batch.reference_mask),
     )

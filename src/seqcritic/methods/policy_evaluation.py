@@ -52,15 +52,15 @@ def evaluate_policy(
     sample, mask = rollout.sample, rollout.sample.mask
     repeats = len(mask) // len(batch)
     memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
-    values = critic.values(memory, sample.tokens, actor_states)
+    values = critic.values(memory, sample.tokens, actor_states, mask)
     rewards = rollout.rewards
     if settings.temperature:
-        rewards = losses.soft_rewards(rewards, rollout.entropies, mask, settings.temperature)
+        rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
     returns = losses.returns_to_go(rewards, mask)
     if settings.temporal_difference:
         with torch.no_grad():
             memory = target_critic.encode(batch.references, batch.reference_mask).repeat(repeats)
-            target_values = target_critic.values(memory, sample.tokens, sample.states)
+            target_values = target_critic.values(memory, sample.tokens, sample.states, mask)
             state_values = losses.expected_values(sample.probabilities, target_values)
             targets = losses.temporal_difference_targets(rewards, state_values, mask)
     else:
@@ -80,13 +80,15 @@ def _measurements(values: Tensor, tokens: Tensor, targets: Tensor, returns: Tens
     predicted = losses.taken(values, tokens)[mask]
     counted = values[mask]
     realised = returns[mask]
+    variances, means = torch.var_mean(counted, dim=1, correction=0)
+    minimum, maximum = torch.aminmax(counted)
     unexplained = (realised - predicted).var(unbiased=False)
     return {
         "td_error": (predicted - targets[mask]).square().mean(),
-        "q_mean": counted.mean(),
-        "q_minimum": counted.min(),
-        "q_maximum": counted.max(),
-        "q_variance": counted.var(dim=1, unbiased=False).mean(),
+        "q_mean": means.mean(),
+        "q_minimum": minimum,
+        "q_maximum": maximum,
+        "q_variance": variances.mean(),
         "explained_variance": 1 - unexplained / realised.var(unbiased=False).clamp(min=1e-12),
     }
 
@@ -103,8 +105,16 @@ class CriticTraining(RewardMethod):
         with torch.no_grad():
             memory = actor.encode(batch.sources, batch.source_mask).repeat(repeats)
         repeated = batch.repeat(repeats)
-        further = (self.settings.num_further, self.settings.temperature)
-        rollout = roll_out(actor, memory, repeated, self.score, self.shaping, generator, *further)
+        rollout = roll_out(
+            actor,
+            memory,
+            repeated,
+            self.score,
+            self.shaping,
+            generator,
+            num_further=self.settings.num_further,
+            temperature=self.settings.temperature,
+        )
         evaluation = evaluate_policy(networks, batch, rollout, rollout.sample.states, self.settings)
         measurements = {"critic_loss": evaluation.loss.detach()}
         return Outcome(evaluation.loss, measurements | evaluation.measurements | rollout.measurements(repeated))

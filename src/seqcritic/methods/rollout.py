@@ -37,12 +37,6 @@ class Rollout:
     rewards: Tensor
     further_returns: Tensor | None = None
 
-    @property
-    def entropies(self) -> Tensor:
-        """The sampling actor's entropy before each token, [B, T], in nats."""
-        entropies: Tensor = torch.special.entr(self.sample.probabilities).sum(dim=2)
-        return entropies
-
     def measurements(self, batch: Batch) -> dict[str, Tensor]:
         """Return what tells whether sampling goes well: return, length against the reference, entropy."""
         mask = self.sample.mask
@@ -50,7 +44,7 @@ class Rollout:
         return {
             "sampled_return": self.rewards.sum() / len(mask),
             "length_ratio": lengths / num_tokens(batch.references, batch.reference_mask).sum(),
-            "policy_entropy": (self.entropies * mask).sum() / mask.sum(),
+            "policy_entropy": self.sample.entropies.sum() / mask.sum(),
         }
 
 
@@ -72,19 +66,21 @@ def roll_out(
     score: Score,
     shaping: bool,
     generator: torch.Generator,
+    num_given: Tensor | None = None,
+    *,
     num_further: int = 0,
     temperature: float = 0.0,
     draw: Draw | None = None,
 ) -> Rollout:
     """Sample from the actor, or by `draw`, and reward every token; memory and batch are already repeated M times.
 
-    Each prefix of a sample is continued by `num_further` others, whose returns count entropies for `temperature`.
+    With `num_given` [B], each sample begins with so many tokens of its reference. Each prefix of a sample is continued
+    by `num_further` others, whose returns count entropies for `temperature`.
     """
-    reference_lengths = num_tokens(batch.references, batch.reference_mask)
-    caps = reference_lengths + EXTRA_STEPS
-    drawn = (draw or sample)(actor, memory, caps, generator)
-    lengths = num_tokens(drawn.tokens, drawn.mask)
-    prefixes = score.prefix_scores(drawn.tokens, lengths, batch.references, reference_lengths)
+    caps = num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
+    given = None if num_given is None else (batch.references, num_given)
+    drawn = draw(actor, memory, caps, generator) if draw else sample(actor, memory, caps, generator, given)
+    prefixes = prefix_scores(score, drawn.tokens, drawn.mask, batch)
     rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.probabilities.dtype)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
@@ -92,11 +88,16 @@ def roll_out(
         return Rollout(drawn, rewards)
     others = continue_prefixes(actor, memory, drawn.tokens, drawn.mask, caps, num_further, generator)
     rows, places = others.rows, others.places
-    others_lengths = (others.tokens != END).sum(dim=1)
-    scores = score.prefix_scores(others.tokens, others_lengths, batch.references[rows], reference_lengths[rows])[:, -1]
+    scores = prefix_scores(score, others.tokens, others.tokens != END, batch.select(rows))[:, -1]
     earned = (rewards.cumsum(dim=1) - rewards)[rows, places]  # before token t, by what the prefix has in common
     returns = scores.to(rewards.dtype) - earned + temperature * others.entropies
     # Where nothing follows, all samples that share the prefix have the last token's reward as their return.
     followed = torch.nn.functional.pad(drawn.mask[:, 1:], (0, 1))
     means = torch.where(followed, 0.0, rewards)
     return Rollout(drawn, rewards, means.index_put((rows, places), returns / num_further, accumulate=True))
+
+
+def prefix_scores(score: Score, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
+    """Return the scores [B, T + 1] of all prefixes of tokens [B, T] against the batch's references."""
+    reference_lengths = num_tokens(batch.references, batch.reference_mask)
+    return score.prefix_scores(tokens, num_tokens(tokens, mask), batch.references, reference_lengths)

@@ -55,6 +55,9 @@ class Actor(nn.Module):
         """Return the unnormalised log-probabilities [B, V] of the next token."""
         return self.decoder.outputs(state)
 
-    def score(self, memory: Memory, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits [B, T, V] and states [B, T, H]; entry t belongs to token t given tokens 0..t-1."""
-        return self.decoder.run(memory, tokens)
+    def score(self, memory: Memory, tokens: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return logits [B, T, V] and states [B, T, H]; entry t belongs to token t given tokens 0..t-1.
+
+        Where a mask [B, T] is False nothing is computed: what is returned there has no meaning.
+        """
+        return self.decoder.run(memory, tokens, mask=mask)

@@ -18,6 +18,9 @@ from torch import Tensor, nn
 
 from seqcritic.models.attention import Attention, Memory
 from seqcritic.models.dropout import Dropout
+from seqcritic.models.lookup import project_tokens
+from seqcritic.models.packing import pack, put_rows, take_rows
+from seqcritic.models.recurrence import attended_scan, plain_loops
 
 
 class State(NamedTuple):
@@ -90,24 +93,50 @@ class Decoder(nn.Module):
         result: Tensor = self.read_out(torch.cat([state.hidden, state.glimpse], dim=-1))
         return result
 
-    def run(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def run(
+        self, memory: Memory, tokens: Tensor, extra: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return read-outs [B, T, V] and states [B, T, H] at every step of given tokens [B, T].
 
         Entry t is computed before token t is consumed, so it depends on tokens 0..t-1 only; the last token
-        is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1.
+        is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1. Where a mask [B, T] is
+        False nothing is computed: what is returned there has no meaning.
         """
-        weight, bias, energy = self._state_product()
+        if plain_loops():
+            return self._run_plainly(memory, tokens, extra)
+        packing = pack(torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask)
+        following = packing.places[packing.num_first :]
+        inputs = self._input_gates(
+            tokens.reshape(-1)[following - 1], None if extra is None else extra.flatten(0, 1)[following]
+        )
+        states, glimpses = attended_scan(
+            packing,
+            inputs,
+            self.initial,
+            *(take_rows(field, packing.order) for field in memory),
+            *self._state_product(),
+            self.glimpse_gates.weight,
+        )
+        outputs = self.read_out(self.dropout(torch.cat([states, glimpses], dim=1)))
+        places, (batch, length) = packing.places, tokens.shape
+        return (
+            put_rows(outputs, places, tokens.numel()).view(batch, length, -1),
+            put_rows(states, places, tokens.numel()).view(batch, length, -1),
+        )
+
+    def _run_plainly(self, memory: Memory, tokens: Tensor, extra: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The reference for `run`: the same equations, one step after the other."""
+        inputs = self._input_gates(tokens[:, :-1], None if extra is None else extra[:, 1:])
+        product = self._state_product()
         hidden = self.initial.expand(memory.annotations.shape[0], self.hidden)
-        state = self._look(memory, hidden, weight, bias, energy)
+        state = self._look(memory, hidden, *product)
         hiddens, glimpses = [state.hidden], [state.glimpse]
-        if tokens.shape[1] > 1:
-            inputs = self._input_gates(tokens[:, :-1], None if extra is None else extra[:, 1:])
-            for gates in inputs.unbind(dim=1):
-                state = self._look(memory, self._transition(state, gates), weight, bias, energy)
-                hiddens.append(state.hidden)
-                glimpses.append(state.glimpse)
+        for gates in inputs.unbind(dim=1):
+            state = self._look(memory, self._transition(state, gates), *product)
+            hiddens.append(state.hidden)
+            glimpses.append(state.glimpse)
         states = torch.stack(hiddens, dim=1)
-        features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=-1)
+        features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=2)
         return self.read_out(self.dropout(features)), states
 
     def attend(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> Tensor:
@@ -116,7 +145,7 @@ class Decoder(nn.Module):
 
     def _input_gates(self, tokens: Tensor, extra: Tensor | None) -> Tensor:
         """Return the input's share of the gates, [..., 3H], for tokens of any shape."""
-        gates: Tensor = self.token_gates(self.dropout(self.embedding(tokens)))
+        gates = project_tokens(self.embedding, self.token_gates.weight, self.token_gates.bias, tokens, self.dropout)
         if self.extra_gates is not None:
             assert extra is not None, "this decoder reads an extra input at every step"
             gates = gates + self.extra_gates(extra)

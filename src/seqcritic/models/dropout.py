@@ -18,9 +18,14 @@ class Dropout(nn.Module):
         self.rate = rate
         self.generator: torch.Generator | None = None
 
+    @property
+    def active(self) -> bool:
+        """Whether anything would be dropped now."""
+        return self.rate > 0 and torch.is_grad_enabled()
+
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the inputs with some numbers dropped."""
-        if self.rate == 0 or not torch.is_grad_enabled():
+        if not self.active:
             return inputs
         assert self.generator is not None, "whoever trains a network with dropout gives it a generator"
         kept = torch.rand(inputs.shape, generator=self.generator, device=inputs.device) >= self.rate

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.models.dropout import Dropout
+from seqcritic.models.lookup import project_tokens
+from seqcritic.models.packing import pack, put_rows, take_rows
+from seqcritic.models.recurrence import gated_scan, plain_loops
 
 
 class BidirectionalEncoder(nn.Module):
@@ -22,18 +25,26 @@ class BidirectionalEncoder(nn.Module):
         self.size = 2 * hidden
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return annotations [B, S, 2H] of tokens [B, S]; padding is never read."""
-        inputs = self.dropout(self.embedding(tokens))
-        if bool(mask.all()):
-            annotations: Tensor = self.recurrent(inputs)[0]
-            return annotations
-        packed = nn.utils.rnn.pack_padded_sequence(
-            inputs, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        unpacked, _ = nn.utils.rnn.pad_packed_sequence(
-            self.recurrent(packed)[0], batch_first=True, total_length=tokens.shape[1]
-        )
-        return torch.as_tensor(unpacked)
+        """Return annotations [B, S, 2H] of tokens [B, S]; padding is never read, its annotations are 0."""
+        if plain_loops():
+            return read_plainly(self.recurrent, self.dropout(self.embedding(tokens)), mask)
+        packing = pack(mask)
+        input_weights, state_weights, input_biases, state_biases = zip(*self.recurrent.all_weights, strict=True)
+        read = tokens.reshape(-1)[packing.places]
+        gates = project_tokens(self.embedding, torch.cat(input_weights), torch.cat(input_biases), read, self.dropout)
+        forward, backward = gates.chunk(2, dim=1)
+        # The second direction reads every row from its own last token.
+        both = torch.stack([forward, take_rows(backward, packing.mirrored)])
+        forward, backward = gated_scan(both, torch.stack(state_weights), torch.stack(state_biases), packing)
+        annotations = torch.cat([forward, take_rows(backward, packing.mirrored)], dim=1)
+        return put_rows(annotations, packing.places, mask.numel()).view(*mask.shape, self.size)
+
+
+def read_plainly(recurrent: nn.GRU, inputs: Tensor, mask: Tensor) -> Tensor:
+    """The reference: PyTorch's own GRU on inputs [B, S, E]."""
+    packed = nn.utils.rnn.pack_padded_sequence(inputs, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
+    unpacked, _ = nn.utils.rnn.pad_packed_sequence(recurrent(packed)[0], batch_first=True, total_length=mask.shape[1])
+    return torch.as_tensor(unpacked)
 
 
 class WindowEncoder(nn.Module):

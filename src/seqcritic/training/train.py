@@ -10,11 +10,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
-import torch
-
 from seqcritic.config import Settings
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import Display, PlainDisplay
+from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
 from seqcritic.training.run_folder import RunFolder
 from seqcritic.training.trainer import Trainer
@@ -33,7 +32,7 @@ def train(settings: Settings, out: str | Path, display: Display | None = None) -
         if is_finished(folder):
             display.line(f"{folder} is finished; nothing to do")
             return folder
-        torch.set_num_threads(settings.threads)
+        set_up_process(settings.threads)
         received: list[int] = []
         trainer = Trainer(settings, folder, display, lambda: _why_stop(received))
         run_folder.claim()
