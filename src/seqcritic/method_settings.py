@@ -125,8 +125,8 @@ class DaggerSettings(Section):
 class DirectLossSettings(Section):
     """Of `direct-loss`."""
 
-    direction: Literal["better", "worse"] = Field(
-        "better", description="towards better answers, or away from worse ones"
+    direction: Literal["better", "worse", "both"] = Field(
+        "both", description="towards better answers, away from worse ones (the paper's two), or their mean"
     )
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         1.0,

@@ -27,8 +27,8 @@ class LengthScore:
         return torch.minimum(steps, prediction_lengths[:, None]).double()
 
 
-@pytest.mark.parametrize("epsilon", [0.1, -0.1])
-def test_the_gradient_on_a_linear_model_is_that_of_the_expected_score(epsilon):
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.1), (-0.1, 0.0), (-0.1, 0.1)])
+def test_the_gradient_on_a_linear_model_is_that_of_the_expected_score(low, high):
     """Scores w · φ(y) + g_y(x) whose inputs are Gumbel noise: what is decoded has the softmax of w · φ as its law."""
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(6, 3, dtype=torch.float64, generator=generator)
@@ -38,15 +38,15 @@ def test_the_gradient_on_a_linear_model_is_that_of_the_expected_score(epsilon):
     (exact,) = torch.autograd.grad(-expected, weights)
     noise = -torch.empty(NUM_INPUTS, 6, dtype=torch.float64).exponential_(generator=generator).log()
     decoded = features @ weights + noise
-    pairs = choose_pairs(decoded.detach(), scores.expand(NUM_INPUTS, -1), epsilon)
-    (found,) = torch.autograd.grad(direct_loss(decoded.gather(1, pairs), epsilon), weights)
+    pairs = choose_pairs(decoded.detach(), scores.expand(NUM_INPUTS, -1), low, high)
+    (found,) = torch.autograd.grad(direct_loss(decoded.gather(1, pairs), low, high), weights)
     assert float(torch.cosine_similarity(found, exact, dim=0)) > 0.99
     assert float(found.norm() / exact.norm()) == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.25])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
-@pytest.mark.parametrize("direction", ["better", "worse"])
+@pytest.mark.parametrize("direction", ["better", "worse", "both"])
 def test_with_all_sequences_in_the_beam_it_is_the_enumerated_direct_loss(monkeypatch, direction, epsilon, weight):
     monkeypatch.setattr(rollout, "EXTRA_STEPS", 1)
     monkeypatch.setattr("seqcritic.methods.direct_loss.EXTRA_STEPS", 1)
@@ -60,19 +60,18 @@ def test_with_all_sequences_in_the_beam_it_is_the_enumerated_direct_loss(monkeyp
     )
     world = make_world(actor)
     log_probabilities, scores = world.sequence_probabilities.log(), (world.tokens != END).sum(1)
-    sign = 1 if direction == "better" else -1
-    plain = log_probabilities.argmax()
-    augmented = (log_probabilities + sign * epsilon * scores).argmax()
-    loss = (log_probabilities[plain] - log_probabilities[augmented]) * sign / epsilon
+    low, high = {"better": (0, epsilon), "worse": (-epsilon, 0), "both": (-epsilon, epsilon)}[direction]
+    worse, better = ((log_probabilities + way * scores).argmax() for way in (low, high))
+    loss = (log_probabilities[worse] - log_probabilities[better]) / (high - low)
     assert float(found.measurements["actor_loss"]) == pytest.approx(loss.item(), abs=1e-10)
-    assert float(found.measurements["decoded_score"]) == float(scores[plain])
-    assert float(found.measurements["augmented_score"]) == float(scores[augmented])
-    assert float(found.measurements["pairs_differing"]) == float(plain != augmented)
+    assert float(found.measurements["decoded_score"]) == float(scores[log_probabilities.argmax()])
+    assert float(found.measurements["score_gap"]) == float(scores[better] - scores[worse])
+    assert float(found.measurements["pairs_differing"]) == float(worse != better)
     reference = world.sequences.index((1, 2, 0))
     loss = loss - weight * log_probabilities[reference]
     assert largest_difference(gradients(found.loss, actor), gradients(loss, actor)) < 1e-10
     if epsilon == 20.0:
-        assert plain != augmented
+        assert worse != better
 
 
 def test_shorter_and_capped_candidates_count_their_own_tokens_only():
@@ -83,8 +82,8 @@ def test_shorter_and_capped_candidates_count_their_own_tokens_only():
     method = DirectLoss(settings, SCORE, True)
     memory = actor.encode(batch.sources, batch.source_mask)
     tokens, log_probabilities, scores, _ = method._candidates(actor, memory, batch, torch.Generator().manual_seed(1))
-    pairs = choose_pairs(log_probabilities, scores, 5.0)
-    expected = direct_loss(log_probabilities.gather(1, pairs), 5.0)
+    pairs = choose_pairs(log_probabilities, scores, -5.0, 5.0)
+    expected = direct_loss(log_probabilities.gather(1, pairs), -5.0, 5.0)
     outcome = method(Networks(actor), batch, torch.Generator().manual_seed(1), 0.0)
     assert outcome.loss.item() == pytest.approx(expected.item(), abs=1e-10)
     lengths = (tokens != END).sum(2)

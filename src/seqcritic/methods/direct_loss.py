@@ -1,11 +1,15 @@
-"""Direct loss minimisation (McAllester, Hazan and Keshet 2010): loss-augmented decoding against plain decoding.
+"""Direct loss minimisation (McAllester, Hazan and Keshet 2010): decoding with the score's help, and without it.
 
-    Ŷ = argmax log p(Y'),   Ŷ± = argmax log p(Y') ± ε R(Y')
-    loss = (log p(Ŷ) − log p(Ŷ+)) / ε   towards better,   or   (log p(Ŷ-) − log p(Ŷ)) / ε   away from worse
+    Ŷ(ε) = argmax log p(Y') + ε R(Y'),   loss = (log p(Ŷ(low)) − log p(Ŷ(high))) / (high − low)
 
-As ε goes to 0 the expected gradient, for scores linear in the weights and inputs with a density, is that of −R(Ŷ), the
+with (low, high) = (0, ε), towards better, (−ε, 0), away from worse, or (−ε, ε), both: the mean of the other two. As ε
+goes to 0 the expected gradient, for scores linear in the weights and inputs with a density, is that of −R(Ŷ(0)), the
 score of what is decoded: no sampling policy and no surrogate. Larger ε finds a difference in more examples and is
 biased.
+
+The one-sided losses are the paper's. Where one input has several references, as noise makes them, each of the two sees
+only half of the examples: towards better only those that speak against what is decoded, so that two candidate answers
+are held at equal probability; away from worse only those that speak for it. Both together see all.
 
 The paper's argmax runs over all answers by dynamic programming. A recurrent actor and a score of whole sequences allow
 none, so both run over one set of candidates: the best of a beam search, and samples, which differ from each other more.
@@ -33,18 +37,17 @@ from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 
 
-def choose_pairs(log_probabilities: Tensor, scores: Tensor, epsilon: float) -> Tensor:
-    """Return [B, 2], the places of the plain and of the augmented best of candidates with both [B, N].
+def choose_pairs(log_probabilities: Tensor, scores: Tensor, low: float, high: float) -> Tensor:
+    """Return [B, 2], the places of Ŷ(low) and Ŷ(high) among candidates with log-probabilities and scores [B, N].
 
-    A negative ε looks for worse candidates. Of equal ones the first is the best.
+    Of equal ones the first is the best.
     """
-    plain = log_probabilities.argmax(dim=1)
-    return torch.stack([plain, (log_probabilities + epsilon * scores).argmax(dim=1)], dim=1)
+    return torch.stack([(log_probabilities + epsilon * scores).argmax(dim=1) for epsilon in (low, high)], dim=1)
 
 
-def direct_loss(pair_log_probabilities: Tensor, epsilon: float) -> Tensor:
-    """(log p(Ŷ) − log p(Ŷ±)) / ±ε, averaged, of the plain and augmented best [B, 2]; ε has its sign."""
-    return (pair_log_probabilities[:, 0] - pair_log_probabilities[:, 1]).mean() / epsilon
+def direct_loss(pair_log_probabilities: Tensor, low: float, high: float) -> Tensor:
+    """(log p(Ŷ(low)) − log p(Ŷ(high))) / (high − low), averaged over pairs [B, 2]."""
+    return (pair_log_probabilities[:, 0] - pair_log_probabilities[:, 1]).mean() / (high - low)
 
 
 class DirectLoss(RewardMethod):
@@ -55,11 +58,12 @@ class DirectLoss(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the direct loss on pairs of candidates."""
         own = self.settings.direct_loss
-        epsilon = own.epsilon if own.direction == "better" else -own.epsilon
+        low = 0.0 if own.direction == "better" else -own.epsilon
+        high = 0.0 if own.direction == "worse" else own.epsilon
         actor = networks.actor
         memory = actor.encode(batch.sources, batch.source_mask)
         tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
-        pairs = choose_pairs(log_probabilities, scores, epsilon)  # [B, 2]
+        pairs = choose_pairs(log_probabilities, scores, low, high)  # [B, 2]
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
         within = torch.arange(chosen.shape[1], device=chosen.device) < limits(batch).repeat_interleave(2)[:, None]
         mask = up_to_end(chosen) & within
@@ -67,12 +71,13 @@ class DirectLoss(RewardMethod):
         seen = score_beside_references(actor, memory, chosen, mask, batch, weight > 0)
         taken = losses.taken(torch.log_softmax(seen.logits, dim=2), chosen)
         of_pairs = torch.where(mask, taken, 0.0).sum(dim=1).view(-1, 2)
-        loss = direct_loss(of_pairs, epsilon)
-        pair_scores = scores.gather(1, pairs).mean(dim=0)
+        loss = direct_loss(of_pairs, low, high)
+        decoded = log_probabilities.argmax(dim=1, keepdim=True)
+        pair_scores = scores.gather(1, pairs)
         measurements |= {
             "actor_loss": loss.detach(),
-            "decoded_score": pair_scores[0],
-            "augmented_score": pair_scores[1],
+            "decoded_score": scores.gather(1, decoded).mean(),
+            "score_gap": (pair_scores[:, 1] - pair_scores[:, 0]).mean(),
             "pairs_differing": (chosen[::2] != chosen[1::2]).any(dim=1).double().mean(),
         }
         return Outcome(seen.add_likelihood(loss, weight), measurements | seen.likelihood_measurement())
