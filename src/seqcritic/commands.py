@@ -54,10 +54,10 @@ def evaluate(options: argparse.Namespace) -> int:
     _check_search(options)
     rho = options.rho
     if options.tune_rho:
-        rho, scores = tune_length_reward(options.run, options.beam, options.overrides, watched)
+        rho, scores = tune_length_reward(options.run, options.beam, options.overrides, watched, options.device)
         if not options.json:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
-    result = run(options.run, options.split, options.overrides, Search(options.beam, rho), watched)
+    result = run(options.run, options.split, options.overrides, Search(options.beam, rho), watched, options.device)
     if options.json:
         print(json.dumps(result.to_dict() | {"beam": options.beam, "rho": rho}))
         return 0
@@ -80,7 +80,7 @@ def predict(options: argparse.Namespace) -> int:
         raise UserError(f"--nbest {options.nbest} needs a --beam at least as wide")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as the lines that come in
-    model = load_model(options.run)
+    model = load_model(options.run, options.device)
     search = Search(options.beam, options.rho)
     with LineProgress() as progress:
         for lines in arriving_lines(sys.stdin.fileno()):
@@ -112,7 +112,7 @@ def inspect(options: argparse.Namespace) -> int:
     from seqcritic.inspecting.show import print_values
     from seqcritic.report.values_page import render_values
 
-    table = run(options.run, options.source, options.reference, options.prediction, options.top)
+    table = run(options.run, options.source, options.reference, options.prediction, options.top, options.device)
     print_values(table)
     if options.out:
         _write_page(options.out, render_values(table))
