@@ -67,10 +67,12 @@ def build_parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_compare(commands)
     _add_readers(commands)
+    _add_export(commands)
     _add_prepare(commands)
     validate = commands.add_parser("validate", help="check a recipe and print the resolved configuration")
     _add_recipe(validate)
     commands.add_parser("recipes", help="list the packaged recipes")
+    commands.add_parser("models", help="list the packaged models")
     commands.add_parser("env", help="print versions and threads, for bug reports")
     return parser
 
@@ -112,7 +114,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    run_help = "a run or a model folder"
+    run_help = "a run, a model folder, or the name of a packaged model"
     evaluate = commands.add_parser("evaluate", help="score a trained model")
     evaluate.add_argument("run", metavar="RUN", help=run_help)
     evaluate.add_argument("--split", choices=("train", "valid", "test"), default="test")
@@ -125,6 +127,9 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_search(predict)
     predict.add_argument(
         "--nbest", type=_positive, metavar="N", help="print N predictions a line: score, tab, text; then an empty line"
+    )
+    predict.add_argument(
+        "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
     )
     inspect = commands.add_parser(
         "inspect",
@@ -141,6 +146,28 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument("runs", nargs="+", metavar="RUN")
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
+
+
+def _add_export(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    export = commands.add_parser(
+        "export",
+        help="write a finished run's actor and its model card to a small folder",
+        description="Write the actor of a finished run, what it needs to predict and a model card to a new folder, "
+        "without the training text and without paths.",
+    )
+    export.add_argument("run", metavar="RUN", help="a finished run or a model folder")
+    export.add_argument("--out", required=True, metavar="FOLDER", help="the new folder; its name is the model's")
+    export.add_argument("--card", metavar="FILE", help="take this model card (default: one written from the run)")
+    export.add_argument(
+        "--result",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="what evaluate --json printed, for the card; once for each test set, named as the file",
+    )
+    export.add_argument(
+        "--half", action="store_true", help="store 16 bits a weight; refused if it changes predictions of a sample"
+    )
 
 
 def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

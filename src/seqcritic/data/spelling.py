@@ -11,6 +11,7 @@ import torch
 from seqcritic.data.batch import Batch, EvaluationSet, pad
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.embedded import embedded_text
+from seqcritic.data.restoring import align, restore
 from seqcritic.data.text import read_all_lines
 from seqcritic.data.vocabulary import SPELLING_ALPHABET, Vocabulary, normalise_spelling, spelling_table
 from seqcritic.data.windows import Windows
@@ -115,8 +116,8 @@ class SpellingData:
     def cut(self, line: str) -> list[tuple[str, slice]]:
         """Cut a raw line, brought to the alphabet, into windows as long as those the model was trained on.
 
-        Windows start at words where they can; each comes with the part of its prediction that counts, so that
-        characters stand in a window of L but are taken once. A line shorter than L is repeated to fill its window.
+        Windows start at words where they can; each comes with the part of it that counts, so that characters stand in
+        a window of L but are taken once. A line shorter than L is repeated to fill its window.
         """
         text, length = normalise_spelling(line, self._table), self.settings.length
         if not text:
@@ -131,6 +132,15 @@ class SpellingData:
             windows.append((text[start : start + length], slice(0, end - start)))
             start = end
         return [*windows, (text[-length:], slice(start - len(text), None))]
+
+    def join(self, line: str, pieces: Sequence[tuple[str, slice]], predictions: Sequence[str], raw: bool) -> str:
+        """Return the predictions of a line's windows as one line: the model's own text, or the line corrected by it."""
+        written = [
+            entry
+            for (window, counted), prediction in zip(pieces, predictions, strict=True)
+            for entry in align(window, prediction)[counted]
+        ]
+        return "".join(written) if raw else restore(line, written, self._table)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return lines of the alphabet as padded numbers and their mask."""
