@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -31,6 +31,12 @@ METHODS = {
     "reinforce": Traits(1.5, 2.2, needs_baseline=True),
     "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
     "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
+    "reinforce-multisample": Traits(4.0, 4.5),
+    "self-critical": Traits(1.8, 2.4),
+    "scheduled-sampling": Traits(1.5, 2.0),
+    "mixer": Traits(1.5, 2.2, needs_baseline=True),
+    "minimum-risk": Traits(9.0, 9.0),
+    "raml": Traits(1.3, 1.8),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
@@ -48,6 +54,55 @@ def _known(name: str) -> str:
     return name
 
 
+class ReinforceMultisampleSettings(Section):
+    """REINFORCE with the other samples as the baseline."""
+
+    samples: Annotated[int, Field(ge=2)] = Field(
+        4, description="M: samples for each example; instead of method.samples"
+    )
+
+
+class ScheduledSamplingSettings(Section):
+    """How the share ε of reference tokens among the inputs decays from the first update of the phase to its last."""
+
+    decay: Literal["linear", "exponential", "inverse-sigmoid"] = Field(
+        "inverse-sigmoid", description="the curve of ε, the chance that an input is the reference's token"
+    )
+    final: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.25, description="ε at the phase's end; 1 is likelihood. The source names the curves, not where they end"
+    )
+    steepness: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+        100.0, description="k of the inverse sigmoid, which starts at ε = k / (k + 1)"
+    )
+
+
+class MixerSettings(Section):
+    """How fast REINFORCE takes over from the sequence's end."""
+
+    step: Annotated[int, Field(ge=0)] = Field(
+        2, description="Δ: tokens that go over to REINFORCE at each stage; 2 in the source, 3 for its translation"
+    )
+
+
+class MinimumRiskSettings(Section):
+    """The subset over which the risk is taken, and how sharp the distribution on it is."""
+
+    samples: Positive = Field(
+        10, description="n: samples for each example, besides the reference; 100 in the source, at ten times the cost"
+    )
+    sharpness: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(5e-3, description="α; 5e-3 in the source")
+
+
+class RamlSettings(Section):
+    """How far the targets are from the references."""
+
+    temperature: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.85,
+        description="τ of exp(−d (1 + ln v) / τ), d the edit distance, v the number of tokens; 0 is likelihood; "
+        "0.85 is the best of the source's translation",
+    )
+
+
 class MethodSettings(Section):
     """The method and its constants, named as in the paper's Algorithm 1."""
 
@@ -61,6 +116,11 @@ class MethodSettings(Section):
     )
     gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
+    reinforce_multisample: ReinforceMultisampleSettings = ReinforceMultisampleSettings()
+    scheduled_sampling: ScheduledSamplingSettings = ScheduledSamplingSettings()
+    mixer: MixerSettings = MixerSettings()
+    minimum_risk: MinimumRiskSettings = MinimumRiskSettings()
+    raml: RamlSettings = RamlSettings()
 
     @property
     def traits(self) -> Traits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from seqcritic.training.checkpoint import load_weights, weights_of
 from seqcritic.training.export import export
 from seqcritic.training.model import find_weights, load_model
 from seqcritic.training.run_evaluation import evaluate
+from seqcritic.training.stored_evaluation import EVALUATIONS_FOLDER, StoredEvaluations
 from support import Refusal, train_here
 
 LINES = ["The cat sat on a mat, and then", "", "   ", "Ünïcödé — “q”", "1 2 3"]
@@ -86,11 +88,23 @@ def test_the_card_tells_what_the_model_is(exported: Path, result: Path):
 
 
 def test_a_card_without_results_says_so_and_tells_the_validation_score(finished_run: Path, tmp_path: Path):
-    card = (export(finished_run, tmp_path / "model") / "MODEL_CARD.md").read_text(encoding="utf-8")
+    run = tmp_path / "run"
+    shutil.copytree(finished_run, run, ignore=shutil.ignore_patterns(EVALUATIONS_FOLDER))
+    card = (export(run, tmp_path / "model") / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "Not evaluated on a test set" in card
     best = [json.loads(line) for line in (finished_run / "metrics.jsonl").read_text().splitlines()]
     score = [record["best_score"] for record in best if record["kind"] == "valid"][-1]
     assert f"| best validation score, by which it was chosen | {score:.2f} |" in card
+
+
+def test_the_card_of_a_run_that_was_judged_has_its_score(lively_run: Path, tmp_path: Path):
+    run = tmp_path / "run"
+    shutil.copytree(lively_run, run, ignore=shutil.ignore_patterns(EVALUATIONS_FOLDER))
+    assert "Not evaluated" in (export(run, tmp_path / "before") / "MODEL_CARD.md").read_text(encoding="utf-8")
+    result = StoredEvaluations(run).on_test()
+    card = (export(run, tmp_path / "after") / "MODEL_CARD.md").read_text(encoding="utf-8")
+    low, high = result.interval
+    assert f"| text.txt | CER {result.score:.2f} | {low:.2f} to {high:.2f} | 30 |" in card
 
 
 def test_an_edited_card_is_taken_as_it_is(lively_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

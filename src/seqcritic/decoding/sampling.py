@@ -29,10 +29,17 @@ class Sample:
 
 
 @torch.no_grad()
-def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generator) -> Sample:
+def sample(
+    actor: Actor,
+    memory: Memory,
+    caps: Tensor,
+    generator: torch.Generator,
+    given: tuple[Tensor, Tensor] | None = None,
+) -> Sample:
     """Sample until the end token or until a row has caps [B] tokens, its end token counted.
 
     A row's tokens depend on its own random numbers only, not on when the others end. Rows leave the batch as they end.
+    `given`: tokens [B, U] and how many of them, [B], each row begins with; their numbers are drawn all the same.
     """
     state = actor.start(memory)
     numbers = draw_numbers(generator, int(caps.max()), len(caps)).to(caps.device)  # [T, B]
@@ -45,6 +52,8 @@ def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generato
         entropies = _entropies(logits, distribution, drawn)
         if not bool(torch.isfinite(entropies).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
+        if given is not None and step < given[0].shape[1]:
+            drawn = torch.where(given[1][rows] > step, given[0][rows, step], drawn)
         columns.append((rows, drawn, distribution, state.hidden, entropies))
         going = (drawn != END) & (caps[rows] > step + 1)
         if not bool(going.any()):

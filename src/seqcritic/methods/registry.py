@@ -13,9 +13,15 @@ from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
+from seqcritic.methods.minimum_risk import MinimumRisk
+from seqcritic.methods.mixer import Mixer
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.methods.raml import Raml
 from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
+from seqcritic.methods.reinforce_multisample import ReinforceMultisample
+from seqcritic.methods.scheduled_sampling import ScheduledSampling
+from seqcritic.methods.self_critical import SelfCritical
 from seqcritic.models.actor import Actor
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import Critic
@@ -28,6 +34,12 @@ REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
+    "reinforce-multisample": ReinforceMultisample,
+    "self-critical": SelfCritical,
+    "scheduled-sampling": ScheduledSampling,
+    "mixer": Mixer,
+    "minimum-risk": MinimumRisk,
+    "raml": Raml,
 }
 assert set(METHODS) == {"likelihood", *REWARD_METHODS}
 

@@ -45,14 +45,31 @@ def num_tokens(tokens: Tensor, mask: Tensor) -> Tensor:
 
 
 def roll_out(
-    actor: Actor, memory: Memory, batch: Batch, score: Score, shaping: bool, generator: torch.Generator
+    actor: Actor,
+    memory: Memory,
+    batch: Batch,
+    score: Score,
+    shaping: bool,
+    generator: torch.Generator,
+    num_given: Tensor | None = None,
 ) -> Rollout:
-    """Sample from the actor and reward every token; memory and batch are already repeated M times."""
-    reference_lengths = num_tokens(batch.references, batch.reference_mask)
-    drawn = sample(actor, memory, reference_lengths + EXTRA_STEPS, generator)
-    lengths = num_tokens(drawn.tokens, drawn.mask)
-    prefixes = score.prefix_scores(drawn.tokens, lengths, batch.references, reference_lengths)
+    """Sample from the actor and reward every token; memory and batch are already repeated M times.
+
+    With `num_given` [B], each sample begins with so many tokens of its reference.
+    """
+    caps = num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
+    given = None if num_given is None else (batch.references, num_given)
+    drawn = sample(actor, memory, caps, generator, given)
+    prefixes = prefix_scores(score, drawn.tokens, drawn.mask, batch)
     rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.probabilities.dtype)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
     return Rollout(drawn, rewards)
+
+
+def prefix_scores(score: Score, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
+    """Return the scores [B, T + 1] of all prefixes of tokens [B, T] against the batch's references."""
+    reference_lengths = num_tokens(batch.references, batch.reference_mask)
+    # Scores are for the CPU: some are functions of texts, some count in float64.
+    judged = (field.cpu() for field in (tokens, num_tokens(tokens, mask), batch.references, reference_lengths))
+    return score.prefix_scores(*judged).to(tokens.device)

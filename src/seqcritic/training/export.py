@@ -23,6 +23,7 @@ from seqcritic.training.card import Origin, TestResult, write_card
 from seqcritic.training.checkpoint import COUNTS, load_weights, weights_of, write_folder
 from seqcritic.training.model import Model, load_model
 from seqcritic.training.packaged import CARD_FILE
+from seqcritic.training.stored_evaluation import EVALUATIONS_FOLDER, StoredEvaluations
 from seqcritic.training.tracking import read_metrics
 
 SAMPLE = 1000  # validation sentences on which weights of half the precision must predict the same
@@ -34,13 +35,13 @@ def export(
 ) -> Path:
     """Write the actor of a finished run to the new folder `out` and return it.
 
-    `card` is a file to take as the model card; without it a card is written from the run and from `results`, files
-    that `evaluate --json` has printed. `half` stores 16 bits a weight, if that changes no prediction of a sample.
+    `card` is a file to take as the model card; without it a card is written from the run, with its score if it was
+    compared or reported, and from `results`, files that `evaluate --json` has printed. `half` stores 16 bits a weight, if that changes no prediction of a sample.
     """
     target = Path(out)
     if target.exists():
         raise UserError(f"--out: {target} exists already; remove it, or give another folder")
-    model = load_model(run)
+    model = load_model(run, "cpu")
     if not model.description["progress"]["finished"]:
         raise UserError(f"{run} is not finished; let it finish, then export it")
     weights = weights_of(model.actor)
@@ -52,7 +53,7 @@ def export(
         valid_score=_best_valid_score(run),
         num_weights=sum(weight.numel() for weight in weights.values()),
         half=half,
-        results=tuple(read_result(path) for path in results),
+        results=(*_stored_results(run), *(read_result(path) for path in results)),
     )
     text = read_text(card, "--card") if card is not None else write_card(origin)
     groups = {"actor": _halve(model, weights) if half else weights}
@@ -73,13 +74,12 @@ def describe(model: Model) -> dict[str, Any]:
 
 
 def without_places(settings: Settings) -> Settings:
-    """Return the settings without the places of files and without the comparison that a run was part of."""
+    """Return the settings without the places of files, the device and the comparison that a run was part of."""
     data = settings.data
     nothing: dict[str, Any] = {split: type(getattr(data, split))() for split in SPLITS if not _is_embedded(data, split)}
     defaults = Settings()
-    return settings.model_copy(
-        update={"data": data.model_copy(update=nothing), "start": defaults.start, "compare": defaults.compare}
-    )
+    ours = {name: getattr(defaults, name) for name in ("device", "start", "compare")}
+    return settings.model_copy(update=ours | {"data": data.model_copy(update=nothing)})
 
 
 def text_names(settings: Settings) -> dict[str, list[str]]:
@@ -118,6 +118,19 @@ def read_text(path: str | Path, option: str) -> str:
 
 def _is_embedded(data: Any, split: str) -> bool:
     return isinstance(data, SpellingSettings) and getattr(data, split) == (EMBEDDED,)
+
+
+def _stored_results(run: str | Path) -> list[TestResult]:
+    """Return the score on the run's own test set if the run was judged on it and the text is still there."""
+    if not (Path(run) / EVALUATIONS_FOLDER).is_dir():
+        return []
+    try:
+        stored = StoredEvaluations(Path(run))
+        found = stored.on_test()
+    except UserError:
+        return []
+    label = ", ".join(text_names(stored.model.settings)["test"])
+    return [TestResult(label, found.score_name, found.score, found.interval, len(found.references), found.signature)]
 
 
 def _best_valid_score(run: str | Path) -> float | None:
