@@ -200,7 +200,7 @@ def test_names_and_places_that_are_neither(shipped: str, refusal: Refusal):
 def test_an_export_has_no_critic_to_inspect(finished_run: Path, tmp_path: Path, refusal: Refusal):
     model = export(finished_run, tmp_path / "model")
     line = refusal("inspect", model, "--source", "a cat", "--reference", "a cat")
-    assert line == f"seqcritic: {model} was exported without its critic; inspect the run that it comes from"
+    assert line == f"seqcritic: {model} was exported without its critic; give the run that it comes from"
 
 
 def test_no_packaged_models_are_no_fault(
