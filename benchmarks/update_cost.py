@@ -15,12 +15,11 @@ import sys
 import time
 from collections.abc import Callable
 
-import torch
-
 from seqcritic.data.task import build_task
 from seqcritic.method_settings import TYPICAL_COSTS
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.checkpoint import load_weights
+from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import Learner
 from seqcritic.training.rewards import build_score
 
@@ -31,7 +30,7 @@ ROUNDS = 60
 def main() -> None:
     """Print one line a method."""
     settings = load_recipe(sys.argv[1], sys.argv[2:])
-    torch.set_num_threads(settings.threads)
+    set_up_process(settings.threads)
     data = build_task(settings.data)
     size, seed = settings.training.batch, settings.seed
     position = 0

@@ -27,7 +27,7 @@ ALLOWED = {
     "training": LEAVES | {"settings_io", "data", "models", "decoding", "scores", "methods", "evaluation"},
     "report": set(),
     "inspecting": LEAVES | {"data", "models", "decoding", "scores", "training", "report"},
-    "comparing": LEAVES | {"settings_io", "data", "evaluation", "training", "report"},
+    "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
     "preparing": {"errors", "data"},
     "commands": LEAVES | {"settings_io", "decoding", "training", "inspecting", "comparing", "preparing", "report"},
     "cli": LEAVES | {"commands"},

@@ -63,10 +63,10 @@ def test_an_override_of_one_section_spares_another_that_shares_its_anchor(tmp_pa
         ("data={length: x}", "data.length: input should be a valid integer"),
         ("data=3", "data: input should be a valid dictionary"),
         ("actor.initial_range=.inf", "actor.initial_range: input should be a finite number"),
-        ("method.name=reinforced", "method.name: input should be 'likelihood', 'reinforce'"),
+        ("method.name=reinforced", "method.name: unknown method 'reinforced'; known: likelihood, reinforce"),
         ("training.tensorboard=perhaps", "training.tensorboard: input should be a valid boolean"),
         ("data.minimum_length=11", "data.minimum_length is larger than data.length"),
-        ("compare.costs.critc=2", "compare.costs: unknown method 'critc'; known: likelihood, critic, "),
+        ("compare.costs.critc=2", "compare.costs: unknown method 'critc'; known: critic, likelihood, "),
         ("compare.costs.critic=0", "compare.costs.critic: input should be greater than 0"),
         ("compare.overrides.critic={seed: 1}", "compare.overrides: unknown method 'critic'; known: likelihood, "),
         ("seed", "'seed': an override here has the form section.key=value"),
@@ -124,6 +124,21 @@ def test_differences_name_leaves_and_skip_the_description():
         "compare.costs: {} -> None",
     ]
     assert differences(ours, ours) == []
+
+
+def test_differences_skip_what_has_no_effect_on_training():
+    assert differences(settings_from({"compare": {"beam": 10}}), Settings()) == []
+    assert differences(settings_from({"compare": {"budget": 10}}), Settings()) == ["compare.budget: None -> 10"]
+
+
+def test_a_folder_to_start_from_may_be_written_differently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    ways = ("runs/actor", "runs/actor/", "./runs/actor", "runs/../runs/actor", str(tmp_path / "runs/actor"))
+    one = settings_from({"start": {"actor": ways[0], "critic": None}})
+    for way in ways:
+        assert differences(settings_from({"start": {"actor": way}}), one) == []
+    for other in ("runs/critic", None):
+        assert differences(settings_from({"start": {"actor": other}}), one) == [f"start.actor: runs/actor -> {other}"]
 
 
 def test_leaves_are_set_and_flattened():

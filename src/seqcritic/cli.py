@@ -7,20 +7,26 @@ import os
 import sys
 from collections.abc import Sequence
 
-from seqcritic.errors import Interrupted, NonFiniteError, UserError
+from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 2 the user's fault, 3 a non-finite number, 128+n a signal."""
+    """Run one command and return its exit code.
+
+    0 done, 2 the user's fault, 3 a non-finite number, 4 another process of the training was lost, 128+n a signal.
+    """
     parser = build_parser()
     options = _parse(parser, arguments)
     try:
         from seqcritic import commands
 
+        _require_one_process(options.command)
         code: int = getattr(commands, options.command.replace("-", "_"))(options)
         sys.stdout.flush()
         return code
-    except (UserError, NonFiniteError, Interrupted) as error:
+    except Quiet as error:
+        return error.exit_code
+    except (UserError, NonFiniteError, Interrupted, LostProcess) as error:
         _complain(error)
         return error.exit_code
     except KeyboardInterrupt:
@@ -33,6 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         _complain(error)
         return UserError.exit_code
+
+
+def _require_one_process(command: str) -> None:
+    if command != "train" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UserError(f"{command} runs in one process; only train may be started by torchrun with several")
 
 
 def _complain(fault: object) -> None:
@@ -118,11 +129,13 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("--split", choices=("train", "valid", "test"), default="test")
     evaluate.add_argument("--json", action="store_true", help="print JSON")
     _add_search(evaluate)
+    _add_device(evaluate)
     evaluate.add_argument("--tune-rho", action="store_true", help="choose --rho on the validation set first")
     evaluate.add_argument("overrides", nargs="*", metavar="data.key=value", help="other text than the run's")
     predict = commands.add_parser("predict", help="correct lines from standard input, one in, one out")
     predict.add_argument("run", metavar="RUN", help=run_help)
     _add_search(predict)
+    _add_device(predict)
     predict.add_argument(
         "--nbest", type=_positive, metavar="N", help="print N predictions a line: score, tab, text; then an empty line"
     )
@@ -138,8 +151,16 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--prediction", metavar="TEXT", help="a prediction to follow (default: the actor's, greedy)")
     inspect.add_argument("--top", type=_positive, default=3, metavar="K", help="tokens at each step (default 3)")
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
+    _add_device(inspect)
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument("runs", nargs="+", metavar="RUN")
+    report.add_argument(
+        "--beam",
+        type=_positive,
+        default=1,
+        metavar="WIDTH",
+        help="judge runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
+    )
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
 
 
@@ -164,6 +185,15 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=_positive, default=1, metavar="WIDTH", help="beam search (default 1: greedy)")
     parser.add_argument(
         "--rho", type=float, default=0.0, metavar="R", help="what each token adds to the score of a hypothesis"
+    )
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda", "mps"),
+        default="auto",
+        help="where to compute (default auto: a CUDA device if there is one)",
     )
 
 

@@ -49,14 +49,15 @@ def evaluate(options: argparse.Namespace) -> int:
     from seqcritic.decoding.search import Search
     from seqcritic.training.run_evaluation import evaluate as run
     from seqcritic.training.tuning import tune_length_reward
+    from seqcritic.training.watching import watched
 
     _check_search(options)
     rho = options.rho
     if options.tune_rho:
-        rho, scores = tune_length_reward(options.run, options.beam, options.overrides)
+        rho, scores = tune_length_reward(options.run, options.beam, options.overrides, watched, options.device)
         if not options.json:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
-    result = run(options.run, options.split, options.overrides, Search(options.beam, rho))
+    result = run(options.run, options.split, options.overrides, Search(options.beam, rho), watched, options.device)
     if options.json:
         print(json.dumps(result.to_dict() | {"beam": options.beam, "rho": rho}))
         return 0
@@ -79,7 +80,7 @@ def predict(options: argparse.Namespace) -> int:
         raise UserError(f"--nbest {options.nbest} needs a --beam at least as wide")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as the lines that come in
-    model = load_model(options.run)
+    model = load_model(options.run, options.device)
     search = Search(options.beam, options.rho)
     with LineProgress() as progress:
         for lines in arriving_lines(sys.stdin.fileno()):
@@ -97,8 +98,11 @@ def report(options: argparse.Namespace) -> int:
     """Write one page about some runs or a comparison."""
     from seqcritic.comparing.gather import comparison_of_runs
     from seqcritic.report.page import render_page
+    from seqcritic.training.watching import watched
 
-    _write_page(options.out, render_page(comparison_of_runs([Path(run) for run in options.runs])))
+    beam = options.beam if options.beam > 1 else None
+    comparison = comparison_of_runs([Path(run) for run in options.runs], beam=beam, watch=watched)
+    _write_page(options.out, render_page(comparison))
     return 0
 
 
@@ -108,7 +112,7 @@ def inspect(options: argparse.Namespace) -> int:
     from seqcritic.inspecting.show import print_values
     from seqcritic.report.values_page import render_values
 
-    table = run(options.run, options.source, options.reference, options.prediction, options.top)
+    table = run(options.run, options.source, options.reference, options.prediction, options.top, options.device)
     print_values(table)
     if options.out:
         _write_page(options.out, render_values(table))

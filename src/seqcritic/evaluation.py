@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
 
 from seqcritic.config import Settings
-from seqcritic.data.batch import EvaluationSet
+from seqcritic.data.batch import Batch, EvaluationSet
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.task import Task
 from seqcritic.data_settings import TranslationSettings
@@ -65,9 +65,18 @@ def judge(
     """Predict by a search and score; `between_batches` may raise to break off."""
     predictions: list[str] = []
     for batch in evaluation_set.batches:
-        predictions += task.texts(find_best(actor, batch.sources, batch.source_mask, search))
+        predictions += predict_batches(actor, task, [batch], search)
         between_batches()
     return score_predictions(predictions, evaluation_set.references, metric)
+
+
+def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: Search) -> list[str]:
+    """Return the predictions of a search as text."""
+    return [
+        prediction
+        for batch in batches
+        for prediction in task.texts(find_best(actor, batch.sources, batch.source_mask, search))
+    ]
 
 
 def score_predictions(predictions: list[str], references: list[str], metric: CorpusScore) -> Judgement:

@@ -19,6 +19,9 @@ from seqcritic.data_settings import TASKS
 from seqcritic.errors import UserError
 from seqcritic.method_settings import LABELS, MIXED, PAPER_LIKELIHOOD_WEIGHT
 
+WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
+FOLDERS = ("start.actor", "start.critic")
+
 
 def recipe_names() -> list[str]:
     """Return the names of the packaged recipes."""
@@ -61,10 +64,21 @@ def to_yaml(settings: Settings) -> str:
 
 
 def differences(ours: Settings, theirs: Settings) -> list[str]:
-    """Return `key: theirs -> ours` for every leaf that differs; descriptions do not count."""
+    """Return `key: theirs -> ours` for every leaf that differs and changes what is trained.
+
+    Trained networks to start from are the same however the path of their folder is written.
+    """
     mine, other = flatten(ours.model_dump(mode="json")), flatten(theirs.model_dump(mode="json"))
-    keys = [key for key in dict.fromkeys([*mine, *other]) if key != "description"]
-    return [f"{key}: {other.get(key)} -> {mine.get(key)}" for key in keys if mine.get(key) != other.get(key)]
+    keys = [key for key in dict.fromkeys([*mine, *other]) if key not in WITHOUT_EFFECT_ON_TRAINING]
+    return [
+        f"{key}: {other.get(key)} -> {mine.get(key)}"
+        for key in keys
+        if _comparable(key, mine.get(key)) != _comparable(key, other.get(key))
+    ]
+
+
+def _comparable(key: str, value: Any) -> Any:
+    return Path(value).resolve() if key in FOLDERS and value is not None else value
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

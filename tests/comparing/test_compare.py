@@ -17,11 +17,15 @@ from rich.console import Console
 
 from seqcritic.cli import main
 from seqcritic.comparing import jobs
-from seqcritic.comparing.gather import comparison_of_runs
+from seqcritic.comparing.gather import compare_experiments, comparison_of_runs
 from seqcritic.comparing.plan import budget
+from seqcritic.decoding.search import Search
 from seqcritic.settings_io import load_recipe
+from seqcritic.training import stored_evaluation
 from seqcritic.training.checkpoint import read_description
+from seqcritic.training.run_evaluation import evaluate
 from seqcritic.training.run_folder import read_settings
+from seqcritic.training.tuning import tune_length_reward
 from support import (
     Fork,
     Refusal,
@@ -61,6 +65,10 @@ def comparison(short_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         patch.setattr(jobs, "POLL_SECONDS", 0.01)
         assert main(arguments(short_recipe, out)) == 0
     return out
+
+
+def refuse_to_start(*rest: object, **options: object) -> None:
+    raise AssertionError("a finished run was started")
 
 
 def progress(folder: Path) -> dict[str, float]:
@@ -112,10 +120,7 @@ def test_seeds_differ(comparison: Path):
 def test_a_second_call_finishes_at_once_with_the_same_table(
     comparison: Path, short_recipe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    def start_nothing(*rest: object, **options: object) -> None:
-        raise AssertionError("a finished run was started")
-
-    monkeypatch.setattr(subprocess, "Popen", start_nothing)
+    monkeypatch.setattr(subprocess, "Popen", refuse_to_start)
     before = {seed: snapshot(comparison / f"seed-{seed}") for seed in SEEDS}
     files = {name: (comparison / name).read_text(encoding="utf-8") for name in FILES}
     assert main(arguments(short_recipe, comparison)) == 0
@@ -124,6 +129,76 @@ def test_a_second_call_finishes_at_once_with_the_same_table(
     assert "starting" not in printed.err
     assert {name: (comparison / name).read_text(encoding="utf-8") for name in FILES} == files
     assert {seed: snapshot(comparison / f"seed-{seed}") for seed in SEEDS} == before
+
+
+def test_beam_search_is_added_to_a_finished_comparison_without_training(
+    comparison: Path,
+    short_recipe: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    out = tmp_path / "out"
+    shutil.copytree(comparison, out)
+    for path in out.rglob("*.yaml"):  # the runs of the copy start from its own actor
+        path.write_text(path.read_text(encoding="utf-8").replace(str(comparison), str(out)), encoding="utf-8")
+    monkeypatch.setattr(subprocess, "Popen", refuse_to_start)
+    command = [*arguments(short_recipe, out), "compare.beam=3"]
+    assert main(command) == 0
+    assert "beam 3, ρ" in capsys.readouterr().out
+    data = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+    assert "search:beam:3|rho:tuned-on-valid" in data["beam_signature"]
+    for row in data["rows"]:
+        folders = [out / f"seed-{seed}" / row["label"] for seed in SEEDS]
+        rhos = [tune_length_reward(folder, 3)[0] for folder in folders]
+        found = [evaluate(folder, search=Search(3, rho)) for folder, rho in zip(folders, rhos, strict=True)]
+        assert row["beam"]["rhos"] == rhos
+        assert row["beam"]["seed_scores"] == [evaluation.score for evaluation in found]
+        assert row["beam"]["low"] <= row["beam"]["score"] <= row["beam"]["high"]
+        assert (row["beam"]["p_value"] is None) == (row["label"] == "likelihood")
+    # All that takes time is kept: the command again predicts nothing.
+    shutil.rmtree(out / "seed-2/likelihood/evaluations")
+    searched: list[str] = []
+    predict = stored_evaluation.predict_batches
+    monkeypatch.setattr(stored_evaluation, "predict_batches", lambda *rest: searched.append("test") or predict(*rest))
+    tune = stored_evaluation.tune_model
+    monkeypatch.setattr(stored_evaluation, "tune_model", lambda *rest: searched.append("valid") or tune(*rest))
+    files = {name: (out / name).read_bytes() for name in FILES}
+    assert main(command) == 0
+    assert searched == ["test", "valid", "test"]
+    assert main(command) == 0
+    assert searched == ["test", "valid", "test"]
+    assert {name: (out / name).read_bytes() for name in FILES} == files
+
+
+def test_the_critic_s_readiness_is_told(comparison: Path):
+    data = json.loads((comparison / "comparison.json").read_text(encoding="utf-8"))
+    shares = {row["label"]: row["critic_explains"] for row in data["rows"]}
+    for label in METHODS:
+        if "critic" not in label:
+            assert shares[label] is None
+            continue
+        starts = [records(comparison / f"seed-{seed}" / label)[0] for seed in SEEDS]
+        assert shares[label] == pytest.approx(sum(each["held_out_explained_variance"] for each in starts) / len(SEEDS))
+    curves = {(curve["label"], curve["seed"]): curve["points"] for curve in data["critic_curves"]}
+    assert set(curves) == {(label, seed) for label in METHODS if "critic" in label for seed in SEEDS}
+    for (label, seed), points in curves.items():
+        both = records(comparison / f"seed-{seed}/critic") + records(comparison / f"seed-{seed}" / label)
+        logged = [each for each in both if "held_out_explained_variance" in each]
+        assert [each["held_out_explained_variance"] for each in logged] == [point["score"] for point in points]
+        assert [each["compute"] for each in logged] == [point["compute"] for point in points]
+        assert points[0]["compute"] == 0
+
+
+def test_seeds_whose_critics_took_unequal_compute_are_one_row(recipe: Path, finished_run: Path, tmp_path: Path):
+    given = ["method.name=actor-critic", f"start.actor={finished_run}", f"start.critic={finished_run}"]
+    for seed in SEEDS:
+        train_here(recipe, tmp_path / f"seed-{seed}/actor-critic", *given, f"phases.train.updates={seed}")
+    folders = [tmp_path / f"seed-{seed}/actor-critic" for seed in SEEDS]
+    (row,) = compare_experiments({"actor-critic": folders}).rows
+    assert len(row.seed_scores) == len(SEEDS)
+    apart = [row.label for row in comparison_of_runs(folders).rows]
+    assert apart == [f"actor-critic ({folder})" for folder in folders]
 
 
 def test_a_report_of_a_comparison_is_its_page(comparison: Path, tmp_path: Path):

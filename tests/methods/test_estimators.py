@@ -49,7 +49,7 @@ class TabularCritic(nn.Module):
     def encode(self, references: Tensor, mask: Tensor) -> Memory:
         return Memory(references, references, references)
 
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
+    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Tensor:
         return self.table[self.rows, : predictions.shape[1]]
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.models.actor import Actor
 from seqcritic.models.critic import Critic
+from seqcritic.models.packing import pack, put_rows, take_rows
 from seqcritic.models.recurrence import attended_scan, gated_scan, reference_loops
 
 SIZES = {"embedding": 4, "hidden": 5, "attention": 3, "initial_range": None}
@@ -21,26 +22,49 @@ def numbers(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
 
 
-def test_the_gradient_of_the_gated_scan_is_right():
-    assert torch.autograd.gradcheck(gated_scan, (numbers(3, 2, 2, 12), numbers(2, 12, 4), numbers(2, 12)))
+RAGGED = torch.arange(4) < torch.tensor([[2], [4], [1]])
+FULL = torch.ones(3, 4, dtype=torch.bool)
 
 
-@pytest.mark.parametrize("num_steps", [1, 2, 4])
-def test_the_gradient_of_the_attended_scan_is_right(num_steps):
-    penalty = torch.zeros(2, 3, dtype=torch.float64)
+@pytest.mark.parametrize("mask", [RAGGED, FULL, FULL[:, :1]], ids=["ragged", "full", "one step"])
+def test_the_gradient_of_the_gated_scan_is_right(mask):
+    num_tokens = int(mask.sum())
+    packing = pack(mask)
+    arguments = (numbers(2, num_tokens, 12), numbers(2, 12, 4), numbers(2, 12))
+    assert torch.autograd.gradcheck(lambda *tensors: gated_scan(*tensors, packing), arguments)
+
+
+@pytest.mark.parametrize("mask", [RAGGED, FULL, FULL[:, :1]], ids=["ragged", "full", "one step"])
+def test_the_gradient_of_the_attended_scan_is_right(mask):
+    packing = pack(mask)
+    penalty = torch.zeros(3, 3, dtype=torch.float64)
     penalty[1, 2] = -torch.inf
     arguments = (
-        numbers(num_steps - 1, 2, 12),
+        numbers(int(mask.sum()) - 3, 12),
         numbers(4),
-        numbers(2, 3, 5),
-        numbers(2, 3, 6),
+        numbers(3, 3, 5),
+        numbers(3, 3, 6),
         penalty,
         numbers(18, 4),
         numbers(18),
         numbers(6),
         numbers(12, 5),
     )
-    assert torch.autograd.gradcheck(attended_scan, arguments)
+    assert torch.autograd.gradcheck(lambda *tensors: attended_scan(packing, *tensors), arguments)
+
+
+def test_packing_takes_every_counted_token_once_and_in_order():
+    packing = pack(RAGGED)
+    assert packing.counts == (3, 2, 1, 1)
+    assert packing.order.tolist() == [1, 0, 2]
+    assert packing.places.tolist() == [4, 0, 8, 5, 1, 6, 7]
+    assert packing.previous.tolist() == [0, 1, 3, 5]
+    assert packing.mirrored.tolist() == [6, 4, 2, 5, 1, 3, 0]
+    rows = numbers(7, 2)
+    padded = put_rows(rows, packing.places, 12)
+    assert torch.equal(take_rows(padded, packing.places), rows)
+    assert not padded.view(3, 4, 2)[~RAGGED].any()
+    assert torch.autograd.gradcheck(lambda some: put_rows(take_rows(some, packing.mirrored), packing.places, 12), rows)
 
 
 def gradients(network: torch.nn.Module, output: Tensor, states: Tensor) -> list[Tensor]:
@@ -60,9 +84,11 @@ def test_an_actor_equals_its_reference(num_tokens, encoder, tied, num_steps):
     generator = torch.Generator().manual_seed(2)
     sources = torch.randint(num_tokens, (3, 5), generator=generator)
     targets = torch.randint(num_tokens, (3, num_steps), generator=generator)
+    counted = torch.arange(num_steps) < torch.tensor([[3], [1], [6]])
 
     def run() -> tuple[Tensor, list[Tensor]]:
-        logits, states = actor.score(actor.encode(sources, MASK), targets)
+        logits, states = actor.score(actor.encode(sources, MASK), targets, counted)
+        logits, states = logits[counted], states[counted]
         return logits.detach(), gradients(actor, logits, states)
 
     ours, our_gradients = run()

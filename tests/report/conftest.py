@@ -3,10 +3,11 @@
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from seqcritic.report import Comparison, Curve, Example, MethodRow, Point
+from seqcritic.report import BeamScore, Comparison, Curve, Example, MethodRow, Point
 
 LABELS = ("likelihood", "actor-critic", "actor-critic+likelihood", "reinforce-critic")
 SENTENCES = (
@@ -120,6 +121,47 @@ def build_comparison(num_seeds: int) -> Comparison:
         environment={"python": "3.11.2", "torch": "2.10.0", "processor": "one core of a laptop"},
         notes=("Intervals and p-values are from 1,000 bootstrap samples of the test sentences.",),
     )
+
+
+def add_beam(comparison: Comparison) -> Comparison:
+    """Add beam search of width 10, which helps the worst most."""
+    scores = {"likelihood": 41.18, "actor-critic": 40.11, "actor-critic+likelihood": 38.02, "reinforce-critic": 41.6}
+    rows = tuple(
+        replace(
+            row,
+            beam=BeamScore(
+                width=10,
+                rhos=tuple(0.2 * seed for seed in range(len(row.seed_scores))),
+                score=scores[row.label],
+                low=scores[row.label] - 0.5,
+                high=scores[row.label] + 0.5,
+                p_value=None if row.p_value is None else 0.031,
+                seed_scores=tuple(score - 0.2 for score in row.seed_scores),
+            ),
+        )
+        for row in comparison.rows
+    )
+    return replace(comparison, rows=rows, beam_signature="metric:CER|search:beam:10|rho:tuned-on-valid")
+
+
+@pytest.fixture
+def make_beam_comparison() -> Maker:
+    """Give tests the builder of a comparison with beam search."""
+    return lambda num_seeds: add_beam(build_comparison(num_seeds))
+
+
+def add_critic(comparison: Comparison) -> Comparison:
+    """Add critics that explain more and more, and 62 percent when joint training begins."""
+    rows = tuple(replace(row, critic_explains=0.62 if "critic" in row.label else None) for row in comparison.rows)
+    points = tuple(Point(1000.0 * index, 500 * index, 0.62 - 0.9 * 0.7**index) for index in range(12))
+    labels = [row.label for row in rows if row.critic_explains is not None]
+    return replace(comparison, rows=rows, critic_curves=tuple(Curve(label, 0, points) for label in labels))
+
+
+@pytest.fixture
+def critic_comparison() -> Comparison:
+    """Give tests a comparison that tells how much its critics explain."""
+    return add_critic(build_comparison(1))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,29 @@ from seqcritic.report import Comparison
 def test_json_round_trip(make_comparison: Callable[[int], Comparison], num_seeds: int) -> None:
     comparison = make_comparison(num_seeds)
     assert Comparison.from_dict(json.loads(json.dumps(comparison.to_dict()))) == comparison
+
+
+def test_json_round_trip_with_beam(make_beam_comparison: Callable[[int], Comparison]) -> None:
+    comparison = make_beam_comparison(3)
+    read = Comparison.from_dict(json.loads(json.dumps(comparison.to_dict())))
+    assert read == comparison
+    assert read.with_beam is not None
+    assert [row.score for row in read.with_beam.rows] == [row.beam.score for row in comparison.rows if row.beam]
+
+
+def test_comparisons_written_before_beam_search_was_known_are_read(comparison: Comparison) -> None:
+    content = json.loads(json.dumps(comparison.to_dict()))
+    del content["beam_signature"], content["critic_curves"]
+    for row in content["rows"]:
+        del row["beam"], row["critic_explains"]
+    assert Comparison.from_dict(content) == comparison
+    assert comparison.with_beam is None
+    published = Path(__file__).parents[2] / "docs" / "results" / "demo" / "comparison.json"
+    assert Comparison.from_dict(json.loads(published.read_text(encoding="utf-8"))).with_beam is None
+
+
+def test_json_round_trip_with_critics(critic_comparison: Comparison) -> None:
+    assert Comparison.from_dict(json.loads(json.dumps(critic_comparison.to_dict()))) == critic_comparison
 
 
 def test_numbers_json_cannot_hold_become_null(comparison: Comparison) -> None:

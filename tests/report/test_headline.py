@@ -81,3 +81,13 @@ def test_caveats_depend_on_seeds_and_tests(make_comparison: Callable[[int], Comp
     assert list_caveats(single) == (
         "This is one training run: how much training runs differ by chance is not measured.",
     )
+
+
+def test_both_searches_have_their_sentence(make_beam_comparison: Callable[[int], Comparison]) -> None:
+    comparison = make_beam_comparison(1)
+    greedy, beam = write_headline(comparison).split(" By beam 10: ")
+    alone = replace(comparison, rows=tuple(replace(row, beam=None) for row in comparison.rows))
+    assert greedy == f"Greedy: {write_headline(alone)}"
+    assert beam.startswith("actor-critic+likelihood has the best test score: CER 38.02 (95% interval 37.52 to 38.52)")
+    assert beam.endswith("better than likelihood at 41.18 (p = 0.031).")
+    assert "not corrected for the 6 comparisons" in " ".join(list_caveats(comparison))

@@ -142,3 +142,25 @@ def test_markup_pieces() -> None:
     assert element("a", {"b": 'c"', "d": 1.5, "e": 2.0, "f": 100}, text("g")) == (
         '<a b="c&quot;" d="1.5" e="2" f="100">g</a>'
     )
+
+
+def test_both_searches_are_in_the_table(make_beam_comparison: Callable[[int], Comparison]) -> None:
+    page = render_page(make_beam_comparison(3))
+    assert page.count('data-heading="CER ↓ greedy"') == page.count('data-heading="CER ↓ beam 10"') == 4
+    assert page.count('class="interval-drawing') == 8
+    assert '<td class="rho" data-heading="ρ">0 0.2 0.4</td>' in page
+    assert "rho:tuned-on-valid" in page
+    assert '<span class="seeds">beam 10 ' in page
+
+
+def test_the_critic_s_readiness_is_drawn(critic_comparison: Comparison, comparison: Comparison) -> None:
+    page = render_page(critic_comparison)
+    figure = page[page.index('<figure id="critic">') :]
+    figure = figure[: figure.index("</figure>")]
+    for label in ("actor-critic", "actor-critic+likelihood", "reinforce-critic"):
+        assert f'data-label="{label}"' in figure
+    assert 'data-label="likelihood"' not in figure
+    assert "share of variance explained" in figure
+    assert "validation share" not in figure
+    assert page.count("critic explains 62%") == 3
+    assert "critic explains" not in render_page(comparison)

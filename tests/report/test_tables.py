@@ -1,6 +1,7 @@
 """Tables hold every number, in the terminal and in Markdown, and never the word nan."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -32,6 +33,72 @@ def test_markdown_golden(make_comparison: Callable[[int], Comparison]) -> None:
             "",
         ]
     )
+
+
+def test_markdown_with_beam_golden(make_beam_comparison: Callable[[int], Comparison]) -> None:
+    comparison = make_beam_comparison(1)
+    assert markdown_table(replace(comparison, rows=comparison.rows[:2])) == "\n".join(
+        [
+            "| method | CER ↓ greedy | 95% interval | against baseline | p | CER ↓ beam 10 | 95% interval "
+            "| against baseline | p | ρ | updates | cost per update | minutes |",
+            "| --- |" + 12 * " ---: |",
+            "| likelihood | 43.18 | 42.37–44.02 | baseline | – | 41.18 | 40.68–41.68 | baseline | – | 0 "
+            "| 24,000 | 1.00× | 10.2 |",
+            "| actor-critic | **40.31** | 39.50–41.15 | 6.6% better | 0.004 | **40.11** | 39.61–40.61 | 2.6% better "
+            "| 0.031 | 0 | 24,000 | 2.61× | 26.7 |",
+            "",
+            f"CER signature, greedy: `{comparison.signature}`",
+            "",
+            "CER signature, beam 10: `metric:CER|search:beam:10|rho:tuned-on-valid`",
+            "",
+        ]
+    )
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+def test_terminal_has_a_line_for_beam_beneath_each_method(
+    make_beam_comparison: Callable[[int], Comparison], num_seeds: int
+) -> None:
+    lines = print_table(make_beam_comparison(num_seeds), 80).splitlines()
+    start = next(index for index, line in enumerate(lines) if "actor-critic" in line)
+    greedy, beam = lines[start], next(line for line in lines[start:] if "beam 10" in line)
+    assert "40.31" in greedy
+    assert "39.50–41.15" in greedy
+    rhos = "0" if num_seeds == 1 else "0 0.2 0.4"
+    assert f"beam 10, ρ {rhos}" in beam
+    for expected in ("40.11", "39.61–40.61", "0.031"):
+        assert expected in beam
+        assert expected not in greedy
+    assert "24,000" not in beam
+    assert "…" not in "".join(lines)
+    assert "rho:tuned-on-valid" in "".join(lines).replace("\n", "")
+
+
+def test_best_of_each_search_is_bold(make_beam_comparison: Callable[[int], Comparison]) -> None:
+    comparison = make_beam_comparison(1)
+    beam = comparison.rows[0].beam
+    assert beam is not None
+    rows = (replace(comparison.rows[0], beam=replace(beam, score=30.0)), *comparison.rows[1:])
+    written = markdown_table(replace(comparison, rows=rows))
+    assert written.count("**") == 4
+    assert "**30.00**" in written
+    assert "**38.52**" in written
+
+
+def test_tables_tell_what_the_critic_explains(critic_comparison: Comparison) -> None:
+    written = markdown_table(critic_comparison)
+    assert "| p | critic explains | updates |" in written
+    assert "| 0.004 | 62% | 24,000 |" in written
+    assert "| – | – | 24,000 |" in written
+    assert print_table(critic_comparison, 80).count("critic explains 62%") == 3
+
+
+def test_long_labels_leave_room_for_the_numbers(comparison: Comparison) -> None:
+    rows = (comparison.rows[0], replace(comparison.rows[1], label="reinforce-critic+likelihood"))
+    printed = print_table(replace(comparison, rows=rows), 80)
+    assert "baseline" in printed
+    assert re.search(r"reinforce-critic\b.* .*40\.31", printed)
+    assert "+likelihood" in printed
 
 
 def test_several_seeds_are_shown(comparison: Comparison) -> None:

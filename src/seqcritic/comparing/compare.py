@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from seqcritic.comparing.gather import comparison_of_runs
+from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, plan_runs, run_settings
 from seqcritic.config import Settings
@@ -18,6 +18,7 @@ from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
 from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml, with_method
+from seqcritic.training.watching import watched
 
 COMPARISON_FILE = "comparison.json"
 REPORT_FILE = "report.html"
@@ -51,9 +52,11 @@ def compare(
     task.fingerprint()
     task.evaluation_set("test")
     Jobs(runs, lambda run: run_settings(settings, run), jobs).run()
-    in_order = sorted((run for run in runs if run.kind in labels), key=lambda run: (labels.index(run.kind), run.seed))
-    comparison = comparison_of_runs(
-        [run.folder for run in in_order],
+    experiments = {label: [run.folder for run in runs if run.kind == label] for label in labels}
+    comparison = compare_experiments(
+        experiments,
+        beam=settings.compare.beam,
+        watch=watched,
         title=settings.name,
         configuration=to_yaml(settings),
         notes=(_compute_note(settings, labels),),

@@ -3,55 +3,71 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from seqcritic.comparing.judging import JudgedRun, beam_score, greedy_score, judge_run, signature_of_tuned
+from seqcritic.comparing.readiness import critic_curve, share_at_start
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric, interval, paired_p_value
+from seqcritic.evaluation import corpus_metric
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
-from seqcritic.settings_io import to_yaml
+from seqcritic.settings_io import WITHOUT_EFFECT_ON_TRAINING, flatten, to_yaml
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.environment import environment
 from seqcritic.training.model import find_weights
-from seqcritic.training.run_evaluation import RunEvaluation, evaluate
+from seqcritic.training.run_evaluation import RunEvaluation
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tracking import read_metrics
-
-Group = list[tuple[Path, RunEvaluation]]
+from seqcritic.training.watching import Watch, unwatched
 
 BASELINE = "likelihood"
 NUM_EXAMPLES = 20
 
 
-def comparison_of_runs(
-    folders: Sequence[Path], title: str = "", configuration: str = "", notes: tuple[str, ...] = ()
-) -> Comparison:
-    """Evaluate runs on their test sets and put them side by side; runs that differ by their seed alone are one row."""
+def comparison_of_runs(folders: Sequence[Path], beam: int | None = None, watch: Watch = unwatched) -> Comparison:
+    """Return the comparison in a folder, or evaluate runs; those that differ by their seed alone are one row."""
     if len(folders) == 1 and (folders[0] / "comparison.json").is_file():
         return _read(folders[0] / "comparison.json")
-    groups: dict[str, Group] = {}
-    for label, members in _experiments(folders).items():
-        groups[label] = [(folder, evaluate(folder)) for folder in members]
-    evaluations = [evaluation for group in groups.values() for _, evaluation in group]
-    signatures = {evaluation.signature for evaluation in evaluations}
+    return compare_experiments(_experiments(folders), beam, watch)
+
+
+def compare_experiments(
+    experiments: Mapping[str, Sequence[Path]],
+    beam: int | None = None,
+    watch: Watch = unwatched,
+    title: str = "",
+    configuration: str = "",
+    notes: tuple[str, ...] = (),
+) -> Comparison:
+    """Evaluate the runs of each experiment, one for each seed, on their test set and put the experiments side by side.
+
+    With `beam`, they are judged by beam search of that width too.
+    """
+    groups = {label: [judge_run(folder, label, beam, watch) for folder in runs] for label, runs in experiments.items()}
+    judged = [run for group in groups.values() for run in group]
+    signatures = {run.greedy.signature for run in judged}
     if len(signatures) > 1:
         raise UserError(f"the runs were not judged on the same test set: {' and '.join(sorted(signatures))}")
     baseline = BASELINE if BASELINE in groups else next(iter(groups))
-    first = read_settings(folders[0])
+    first = read_settings(judged[0].folder)
     return Comparison(
         title=title or first.name,
-        score_name=groups[baseline][0][1].score_name,
+        score_name=judged[0].greedy.score_name,
         lower_is_better=corpus_metric(first).lower_is_better,
         signature=signatures.pop(),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
-        curves=tuple(_curve(label, folder) for label, group in groups.items() for folder, _ in group),
-        examples=_examples({label: group[0][1] for label, group in groups.items()}),
+        curves=tuple(_curve(label, run.folder) for label, group in groups.items() for run in group),
+        examples=_examples({label: group[0].greedy for label, group in groups.items()}),
         configuration=configuration or to_yaml(first),
         environment=environment(),
         notes=notes,
+        beam_signature=signature_of_tuned(judged),
+        critic_curves=tuple(
+            curve for label, group in groups.items() for run in group if (curve := critic_curve(label, run.folder))
+        ),
     )
 
 
@@ -60,32 +76,32 @@ def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:
     experiments: dict[tuple[str, str], list[Path]] = {}
     for folder in folders:
         settings = read_settings(folder)
-        shared = settings.model_dump_json(exclude={"seed", "start"})
-        experiments.setdefault((settings.method.label, shared), []).append(folder)
+        tree = settings.model_dump(mode="json", exclude={"seed", "start"})
+        shared = {key: value for key, value in flatten(tree).items() if key not in WITHOUT_EFFECT_ON_TRAINING}
+        experiments.setdefault((settings.method.label, json.dumps(shared)), []).append(folder)
     methods = [label for label, _ in experiments]
-    return {
-        label if methods.count(label) == 1 else f"{label} ({members[0].name})": members
-        for (label, _), members in experiments.items()
-    }
+    names = [members[0].name for members in experiments.values()]
+    named: dict[str, list[Path]] = {}
+    for (label, _), members in experiments.items():
+        name = members[0].name if names.count(members[0].name) == 1 else str(members[0])
+        named[label if methods.count(label) == 1 else f"{label} ({name})"] = members
+    return named
 
 
-def _row(label: str, group: Group, baseline: Group, is_baseline: bool) -> MethodRow:
+def _row(label: str, group: list[JudgedRun], baseline: list[JudgedRun], is_baseline: bool) -> MethodRow:
     """Average a method's seeds; one bootstrap over the sentences covers all of them."""
-    settings = read_settings(group[0][0])
+    settings = read_settings(group[0].folder)
     metric = corpus_metric(settings)
-    runs = [evaluation.statistics for _, evaluation in group]
-    low, high = interval(runs, metric)
-    progress = [read_description(find_weights(folder))["progress"] for folder, _ in group]
+    others = [] if is_baseline else baseline
+    progress = [read_description(find_weights(run.folder))["progress"] for run in group]
     return MethodRow(
         label=label,
-        score=float(np.mean([evaluation.score for _, evaluation in group])),
-        low=low,
-        high=high,
-        p_value=None if is_baseline else paired_p_value(runs, [other.statistics for _, other in baseline], metric),
-        seed_scores=tuple(evaluation.score for _, evaluation in group),
-        updates=round(float(np.mean([_num_updates(folder) for folder, _ in group]))),
+        **greedy_score(group, others, metric),
+        updates=round(float(np.mean([_num_updates(run.folder) for run in group]))),
         cost_per_update=settings.compare.cost(settings.method.label),
         seconds=float(np.mean([entry["seconds"] for entry in progress])),
+        beam=beam_score(group, others, metric),
+        critic_explains=share_at_start([run.folder for run in group]),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from seqcritic.config import ScoreSettings
+from seqcritic.config import DeviceName, ScoreSettings
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.spelling import SpellingData
 from seqcritic.data.task import Task
@@ -36,9 +36,16 @@ class Languages:
     longest: int
 
 
-def inspect(run: str | Path, source: str, reference: str, prediction: str | None = None, top: int = 3) -> ValueTable:
+def inspect(
+    run: str | Path,
+    source: str,
+    reference: str,
+    prediction: str | None = None,
+    top: int = 3,
+    device: DeviceName = "auto",
+) -> ValueTable:
     """Follow a prediction (None for the greedy one) of a run's actor with the values of its critic."""
-    model = load_model(run)
+    model = load_model(run, device)
     critic = load_critic(run, model)
     task, settings = model.task, model.settings
     languages = languages_of(task)
@@ -66,7 +73,7 @@ def load_critic(run: str | Path, model: Model) -> Critic:
     settings = model.settings
     critic = Critic(settings.critic, model.task.num_target_tokens, settings.actor.hidden, torch.Generator())
     load_weights(critic, weights, str(run))
-    return critic.eval()
+    return critic.to(model.actor.device).eval()
 
 
 def languages_of(task: Task) -> Languages:

@@ -48,10 +48,10 @@ def draw_edited(
     weight = edit_weight(num_tokens, temperature)
     limits = 2 * lengths + EXTRA_TOKENS
     width = int(limits.max())
-    tokens = torch.full((num_rows, width), END)
+    tokens = torch.full((num_rows, width), END, device="cpu")
     drawn_lengths = torch.zeros_like(lengths)
     own = branch(generator)
-    rows = torch.arange(num_rows)
+    rows = torch.arange(num_rows, device="cpu")
     while len(rows) > 0:
         kinds, runs = (draw_uniform(own, references.shape[1] + 1, num_rows).t()[rows] for _ in range(2))
         symbols = draw_uniform(own, width, num_rows).t()[rows]
@@ -75,7 +75,7 @@ def _edit(
     Uniform numbers choose what happens to each token and how many insertions precede it (`kinds`, `runs` [B, U + 1],
     the last entry that counts being the end's), and the symbols [B, N] that are inserted or replace.
     """
-    places = torch.arange(references.shape[1] + 1)
+    places = torch.arange(references.shape[1] + 1, device="cpu")
     here, at_end = places < lengths[:, None], places == lengths[:, None]
     other = weight * (num_tokens - 1)  # r
     kinds = kinds * (1 / (1 - other) + other + weight)
@@ -86,7 +86,7 @@ def _edit(
         at_end, _geometric(runs, weight * num_tokens), 0
     )
     ends = (insertions + (kept | replaced)).cumsum(dim=1)  # [B, U + 1], where what stands for a token ends
-    position = torch.arange(symbols.shape[1])
+    position = torch.arange(symbols.shape[1], device="cpu")
     owner = torch.searchsorted(ends, position.expand_as(symbols).contiguous(), right=True)
     owner = torch.minimum(owner, lengths[:, None])
     beside = torch.nn.functional.pad(references, (0, 1), value=END).gather(1, owner)
@@ -114,10 +114,10 @@ def _log_excess(
     u of the reference, by whether insertions stand last. Deletions go along a row, as a running sum.
     """
     if weight == 0:
-        return torch.zeros(len(sizes), dtype=torch.float64)
+        return torch.zeros(len(sizes), dtype=torch.float64, device="cpu")
     cost = math.log(weight)
-    places = torch.arange(references.shape[1] + 1)
-    nothing = torch.full((len(sizes), len(places)), -torch.inf, dtype=torch.float64)
+    places = torch.arange(references.shape[1] + 1, device="cpu")
+    nothing = torch.full((len(sizes), len(places)), -torch.inf, dtype=torch.float64, device="cpu")
     settled, pending = (cost * places).expand_as(nothing).double(), nothing
     # What the next insertion must differ from; nothing at the reference's end.
     beside = torch.where(places < lengths[:, None], torch.nn.functional.pad(references, (0, 1), value=END), END)
@@ -131,7 +131,7 @@ def _log_excess(
         pending = torch.where(same, -torch.inf, cost + before)
         settled = torch.logcumsumexp(moved - cost * places, dim=1) + cost * places
         totals.append(torch.logaddexp(settled, pending))
-    rows = torch.arange(len(sizes))
+    rows = torch.arange(len(sizes), device="cpu")
     total = torch.stack(totals, dim=1)[rows, sizes, lengths]
     distances = prefix_distances(edited, references, lengths)[rows, sizes]
     return total - cost * distances

@@ -23,6 +23,7 @@ class Likelihood:
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the negative log-likelihood of the references; draws nothing."""
         actor = networks.actor
-        logits, _ = actor.score(actor.encode(batch.sources, batch.source_mask), batch.references)
+        memory = actor.encode(batch.sources, batch.source_mask)
+        logits, _ = actor.score(memory, batch.references, batch.reference_mask)
         loss = likelihood_loss(torch.log_softmax(logits, dim=2), batch.references, batch.reference_mask)
         return Outcome(loss, {"likelihood_loss": loss.detach()})

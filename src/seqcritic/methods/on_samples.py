@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.losses import likelihood_loss, taken
 from seqcritic.methods.networks import Networks
@@ -81,14 +80,15 @@ def experience(
         )
     repeated = batch.repeat(repeats)
     rollout = roll_out(sampler, sampler_memory.repeat(repeats), repeated, score, shaping, generator, num_given)
-    scored = score_beside_references(
-        actor, memory, rollout.sample.tokens, batch, with_references or settings.likelihood_weight > 0
-    )
+    sample, references = rollout.sample, with_references or settings.likelihood_weight > 0
+    scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, references)
     measurements = rollout.measurements(repeated) | scored.likelihood_measurement()
     return Experience(**vars(scored), rollout=rollout, measurements=measurements)
 
 
-def score_beside_references(actor: Actor, memory: Memory, tokens: Tensor, batch: Batch, references: bool) -> Scored:
+def score_beside_references(
+    actor: Actor, memory: Memory, tokens: Tensor, mask: Tensor, batch: Batch, references: bool
+) -> Scored:
     """Let the actor score tokens [B·M, T], M sequences an example in a row, and where asked the references too.
 
     Both go through one loop: a step over twice the rows costs far less than two steps.
@@ -96,17 +96,15 @@ def score_beside_references(actor: Actor, memory: Memory, tokens: Tensor, batch:
     num_sequences, num_steps = tokens.shape
     memories = memory.repeat(num_sequences // len(batch))
     if not references:
-        logits, states = actor.score(memories, tokens)
+        logits, states = actor.score(memories, tokens, mask)
         return Scored(logits=logits, states=states.detach())
     num_reference_steps = batch.references.shape[1]
     width = max(num_steps, num_reference_steps)
-    both = torch.cat(
-        [
-            pad(tokens, (0, width - num_steps), value=END),
-            pad(batch.references, (0, width - num_reference_steps), value=END),
-        ]
+    both, both_masks = (
+        torch.cat([pad(ours, (0, width - num_steps)), pad(given, (0, width - num_reference_steps))])
+        for ours, given in ((tokens, batch.references), (mask, batch.reference_mask))
     )
-    logits, states = actor.score(Memory.stack(memories, memory), both)
+    logits, states = actor.score(Memory.stack(memories, memory), both, both_masks)
     of_references = torch.log_softmax(logits[num_sequences:, :num_reference_steps], dim=2)
     return Scored(
         logits=logits[:num_sequences, :num_steps],

@@ -47,12 +47,12 @@ def evaluate_policy(
     sample, mask = rollout.sample, rollout.sample.mask
     repeats = len(mask) // len(batch)
     memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
-    values = critic.values(memory, sample.tokens, actor_states)
+    values = critic.values(memory, sample.tokens, actor_states, mask)
     returns = losses.returns_to_go(rollout.rewards, mask)
     if settings.temporal_difference:
         with torch.no_grad():
             memory = target_critic.encode(batch.references, batch.reference_mask).repeat(repeats)
-            target_values = target_critic.values(memory, sample.tokens, sample.states)
+            target_values = target_critic.values(memory, sample.tokens, sample.states, mask)
             state_values = losses.expected_values(sample.probabilities, target_values)
             targets = losses.temporal_difference_targets(rollout.rewards, state_values, mask)
     else:
@@ -70,13 +70,15 @@ def _measurements(values: Tensor, tokens: Tensor, targets: Tensor, returns: Tens
     predicted = losses.taken(values, tokens)[mask]
     counted = values[mask]
     realised = returns[mask]
+    variances, means = torch.var_mean(counted, dim=1, correction=0)
+    minimum, maximum = torch.aminmax(counted)
     unexplained = (realised - predicted).var(unbiased=False)
     return {
         "td_error": (predicted - targets[mask]).square().mean(),
-        "q_mean": counted.mean(),
-        "q_minimum": counted.min(),
-        "q_maximum": counted.max(),
-        "q_variance": counted.var(dim=1, unbiased=False).mean(),
+        "q_mean": means.mean(),
+        "q_minimum": minimum,
+        "q_maximum": maximum,
+        "q_variance": variances.mean(),
         "explained_variance": 1 - unexplained / realised.var(unbiased=False).clamp(min=1e-12),
     }
 

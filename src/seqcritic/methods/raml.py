@@ -41,7 +41,7 @@ class Raml(RewardMethod):
         targets = torch.nn.functional.pad(tokens, (0, 1), value=END)
         mask = torch.arange(targets.shape[1], device=targets.device) <= lengths[:, None]
         memory = actor.encode(batch.sources, batch.source_mask)
-        scored = score_beside_references(actor, memory, targets, batch, settings.likelihood_weight > 0)
+        scored = score_beside_references(actor, memory, targets, mask, batch, settings.likelihood_weight > 0)
         loss = likelihood_loss(torch.log_softmax(scored.logits, dim=2), targets, mask)
         distances = prefix_distances(tokens, repeated.references, reference_lengths)
         distance = distances.gather(1, lengths[:, None]).to(loss.dtype).mean()

@@ -70,4 +70,6 @@ def roll_out(
 def prefix_scores(score: Score, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
     """Return the scores [B, T + 1] of all prefixes of tokens [B, T] against the batch's references."""
     reference_lengths = num_tokens(batch.references, batch.reference_mask)
-    return score.prefix_scores(tokens, num_tokens(tokens, mask), batch.references, reference_lengths)
+    # Scores are for the CPU: some are functions of texts, some count in float64.
+    judged = (field.cpu() for field in (tokens, num_tokens(tokens, mask), batch.references, reference_lengths))
+    return score.prefix_scores(*judged).to(tokens.device)

@@ -74,7 +74,7 @@ class ScheduledSampling(RewardMethod):
         numbers = draw_numbers(generator, *size).to(references.device)
         inputs = mix_inputs(actor, memory, references, coins, numbers)
         weight = self.settings.likelihood_weight
-        scored = score_beside_references(actor, memory, inputs, batch, weight > 0)
+        scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, weight > 0)
         loss = likelihood_loss(torch.log_softmax(scored.logits, dim=2), references, batch.reference_mask)
         measurements = {"actor_loss": loss.detach(), "reference_share": loss.new_tensor(share)}
         return Outcome(scored.add_likelihood(loss, weight), measurements | scored.likelihood_measurement())

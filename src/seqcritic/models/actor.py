@@ -39,6 +39,11 @@ class Actor(nn.Module):
         )
         initialise(self, settings.initial_range, generator)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are, and where what the actor reads must be."""
+        return self.decoder.initial.device
+
     def encode(self, sources: Tensor, mask: Tensor) -> Memory:
         """Read sources [B, S] with their mask."""
         return self.decoder.attention.remember(self.encoder(sources, mask), mask)
@@ -55,6 +60,9 @@ class Actor(nn.Module):
         """Return the unnormalised log-probabilities [B, V] of the next token."""
         return self.decoder.outputs(state)
 
-    def score(self, memory: Memory, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits [B, T, V] and states [B, T, H]; entry t belongs to token t given tokens 0..t-1."""
-        return self.decoder.run(memory, tokens)
+    def score(self, memory: Memory, tokens: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return logits [B, T, V] and states [B, T, H]; entry t belongs to token t given tokens 0..t-1.
+
+        Where a mask [B, T] is False nothing is computed: what is returned there has no meaning.
+        """
+        return self.decoder.run(memory, tokens, mask=mask)

@@ -45,10 +45,11 @@ class Critic(nn.Module):
         """Read the reference answers [B, T] with their mask."""
         return self.decoder.attention.remember(self.encoder(references, mask), mask)
 
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
+    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return Q̂ [B, T, V]; entry t holds the value of every token at place t of predictions [B, T].
 
-        `actor_states` [B, T, H]: entry t is the actor's state that produces token t.
+        `actor_states` [B, T, H]: entry t is the actor's state that produces token t. Where a mask [B, T] is False
+        nothing is computed: what is returned there has no meaning.
         """
         extra = actor_states.detach() if self.reads_actor_states else None
-        return self.decoder.run(memory, predictions, extra)[0]
+        return self.decoder.run(memory, predictions, extra, mask)[0]

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from seqcritic.models.attention import Attention, Memory
 from seqcritic.models.dropout import Dropout
 from seqcritic.models.lookup import project_tokens
+from seqcritic.models.packing import pack, put_rows, take_rows
 from seqcritic.models.recurrence import attended_scan, plain_loops
 
 
@@ -92,38 +93,51 @@ class Decoder(nn.Module):
         result: Tensor = self.read_out(torch.cat([state.hidden, state.glimpse], dim=-1))
         return result
 
-    def run(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def run(
+        self, memory: Memory, tokens: Tensor, extra: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return read-outs [B, T, V] and states [B, T, H] at every step of given tokens [B, T].
 
         Entry t is computed before token t is consumed, so it depends on tokens 0..t-1 only; the last token
-        is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1.
+        is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1. Where a mask [B, T] is
+        False nothing is computed: what is returned there has no meaning.
         """
-        features, states = self.features(memory, tokens, extra)
-        return self.read_out(features), states
+        if plain_loops():
+            return self._run_plainly(memory, tokens, extra)
+        packing = pack(torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask)
+        following = packing.places[packing.num_first :]
+        inputs = self._input_gates(
+            tokens.reshape(-1)[following - 1], None if extra is None else extra.flatten(0, 1)[following]
+        )
+        states, glimpses = attended_scan(
+            packing,
+            inputs,
+            self.initial,
+            *(take_rows(field, packing.order) for field in memory),
+            *self._state_product(),
+            self.glimpse_gates.weight,
+        )
+        outputs = self.read_out(self.dropout(torch.cat([states, glimpses], dim=1)))
+        places, (batch, length) = packing.places, tokens.shape
+        return (
+            put_rows(outputs, places, tokens.numel()).view(batch, length, -1),
+            put_rows(states, places, tokens.numel()).view(batch, length, -1),
+        )
 
-    def features(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return what `run` reads out, [B, T, H + C], and states [B, T, H]."""
-        inputs = self._input_gates(tokens.t()[:-1], None if extra is None else extra.transpose(0, 1)[1:])
-        scan = self._scan_plainly if plain_loops() else self._scan
-        states, glimpses = scan(memory, inputs)
-        features = torch.cat([states, glimpses], dim=2).transpose(0, 1)
-        return self.dropout(features), states.transpose(0, 1)
-
-    def _scan(self, memory: Memory, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return states [T, B, H] and glimpses [T, B, C] for input gates [T − 1, B, 3H]."""
-        return attended_scan(inputs, self.initial, *memory, *self._state_product(), self.glimpse_gates.weight)
-
-    def _scan_plainly(self, memory: Memory, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The reference for `_scan`: the same equations, one step after the other."""
+    def _run_plainly(self, memory: Memory, tokens: Tensor, extra: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The reference for `run`: the same equations, one step after the other."""
+        inputs = self._input_gates(tokens[:, :-1], None if extra is None else extra[:, 1:])
         product = self._state_product()
         hidden = self.initial.expand(memory.annotations.shape[0], self.hidden)
         state = self._look(memory, hidden, *product)
         hiddens, glimpses = [state.hidden], [state.glimpse]
-        for gates in inputs:
+        for gates in inputs.unbind(dim=1):
             state = self._look(memory, self._transition(state, gates), *product)
             hiddens.append(state.hidden)
             glimpses.append(state.glimpse)
-        return torch.stack(hiddens), torch.stack(glimpses)
+        states = torch.stack(hiddens, dim=1)
+        features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=2)
+        return self.read_out(self.dropout(features)), states
 
     def attend(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> Tensor:
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t, as in `run`."""
@@ -153,6 +167,8 @@ class Decoder(nn.Module):
         """The GRU: r, z = σ(…), n = tanh(x_n + r · h_n), s' = n + z (s − n)."""
         inputs = torch.addmm(inputs, state.glimpse, self.glimpse_gates.weight.t())
         size = self.hidden
-        reset, update = torch.sigmoid(inputs[:, : 2 * size] + state.gates[:, : 2 * size]).chunk(2, dim=1)
-        candidate = torch.tanh(inputs[:, 2 * size :] + reset * state.gates[:, 2 * size :])
+        # Under autocast the products are narrower than the state, which is summed over the steps.
+        inputs, gates = inputs.to(state.hidden.dtype), state.gates.to(state.hidden.dtype)
+        reset, update = torch.sigmoid(inputs[:, : 2 * size] + gates[:, : 2 * size]).chunk(2, dim=1)
+        candidate = torch.tanh(inputs[:, 2 * size :] + reset * gates[:, 2 * size :])
         return torch.lerp(candidate, state.hidden, update)

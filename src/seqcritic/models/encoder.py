@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from seqcritic.models.dropout import Dropout
 from seqcritic.models.lookup import project_tokens
-from seqcritic.models.recurrence import gated_scan, plain_loops, rearrange
+from seqcritic.models.packing import pack, put_rows, take_rows
+from seqcritic.models.recurrence import gated_scan, plain_loops
 
 
 class BidirectionalEncoder(nn.Module):
@@ -27,24 +28,16 @@ class BidirectionalEncoder(nn.Module):
         """Return annotations [B, S, 2H] of tokens [B, S]; padding is never read, its annotations are 0."""
         if plain_loops():
             return read_plainly(self.recurrent, self.dropout(self.embedding(tokens)), mask)
-        batch, length = tokens.shape
+        packing = pack(mask)
         input_weights, state_weights, input_biases, state_biases = zip(*self.recurrent.all_weights, strict=True)
-        steps = torch.arange(length, device=mask.device)[:, None]
-        lengths = mask.sum(dim=1)
-        # The second direction reads every row from its own last token, padding at the end; [S, B], its own inverse.
-        backwards = torch.where(steps < lengths, lengths - 1 - steps, steps)
-        gates = project_tokens(
-            self.embedding, torch.cat(input_weights), torch.cat(input_biases), tokens.t(), self.dropout
-        )
-        forward, backward = gates.view(length * batch, 2, -1).unbind(dim=1)
-        order = (backwards * batch + torch.arange(batch, device=mask.device)).view(-1)
-        backward = rearrange(backward, order)
-        both = torch.stack([forward.view(length, batch, -1), backward.view(length, batch, -1)], dim=1)
-        states = gated_scan(both, torch.stack(state_weights), torch.stack(state_biases))
-        forward = states[:, 0]
-        backward = rearrange(states[:, 1].reshape(length * batch, -1), order).view(forward.shape)
-        annotations = torch.cat([forward, backward], dim=2) * mask.t()[:, :, None]
-        return annotations.transpose(0, 1).contiguous()
+        read = tokens.reshape(-1)[packing.places]
+        gates = project_tokens(self.embedding, torch.cat(input_weights), torch.cat(input_biases), read, self.dropout)
+        forward, backward = gates.chunk(2, dim=1)
+        # The second direction reads every row from its own last token.
+        both = torch.stack([forward, take_rows(backward, packing.mirrored)])
+        forward, backward = gated_scan(both, torch.stack(state_weights), torch.stack(state_biases), packing)
+        annotations = torch.cat([forward, take_rows(backward, packing.mirrored)], dim=1)
+        return put_rows(annotations, packing.places, mask.numel()).view(*mask.shape, self.size)
 
 
 def read_plainly(recurrent: nn.GRU, inputs: Tensor, mask: Tensor) -> Tensor:

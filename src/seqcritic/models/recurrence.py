@@ -9,18 +9,21 @@ A gate step, with inputs i and recurrent part p = W s + b, each of three parts:
 
     r, z = σ(i_rz + p_rz),   n = tanh(i_n + r p_n),   s' = n + z (s − n)
 
-Shapes: B examples, T steps, S places of the memory, C their size, A attention size, H state; buffers are time-major.
+Shapes: B examples, N their tokens in packed order, S places of the memory, C their size, A attention size, H state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from seqcritic.models.packing import Packing, put_rows
 
 aten = torch.ops.aten
 _plain = False
@@ -28,7 +31,7 @@ _plain = False
 
 def plain_loops() -> bool:
     """Whether the reference loops are asked for, or needed: mixed precision chooses a type for every operation."""
-    return _plain or torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+    return _plain or any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda", "mps"))
 
 
 @contextmanager
@@ -69,45 +72,54 @@ class GatedScan(torch.autograd.Function):
     """A GRU over D independent directions at once, each with its own weights; all start from a state of zeros."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Return states [T, D, B, H] for inputs [T, D, B, 3H], weight [D, 3H, H] and bias [D, 3H]."""
-        num_steps, num_directions, batch, triple = inputs.shape
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, packing: Packing) -> Tensor:
+        """Return states [D, N, H] for inputs [D, N, 3H], weight [D, 3H, H] and bias [D, 3H]."""
+        num_directions, num_tokens, triple = inputs.shape
         size = triple // 3
-        hiddens = inputs.new_zeros(num_steps + 1, num_directions, batch, size)
+        states = inputs.new_empty(num_directions, num_tokens, size)
         recurrent = torch.empty_like(inputs)
-        gates = inputs.new_empty(num_steps, num_directions, batch, 2 * size)
-        candidates = inputs.new_empty(num_steps, num_directions, batch, size)
+        gates = inputs.new_empty(num_directions, num_tokens, 2 * size)
+        candidates = torch.empty_like(states)
+        before = inputs.new_zeros(num_directions, packing.num_first, size)
         transposed = weight.transpose(1, 2)
-        for step in range(num_steps):
+        for rows in _steps(packing):
+            count = rows.stop - rows.start
+            before = before[:, :count]
             for direction in range(num_directions):
-                torch.addmm(
-                    bias[direction], hiddens[step, direction], transposed[direction], out=recurrent[step, direction]
-                )
-            gate_step(inputs[step], recurrent[step], hiddens[step], gates[step], candidates[step], hiddens[step + 1])
-        ctx.save_for_backward(weight, hiddens, recurrent, gates, candidates)
-        return hiddens[1:]
+                torch.addmm(bias[direction], before[direction], transposed[direction], out=recurrent[direction, rows])
+            after = states[:, rows]
+            gate_step(inputs[:, rows], recurrent[:, rows], before, gates[:, rows], candidates[:, rows], after)
+            before = after
+        ctx.save_for_backward(weight, states, recurrent, gates, candidates)
+        ctx.packing = packing
+        return states
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of inputs, weight and bias."""
-        weight, hiddens, recurrent, gates, candidates = ctx.saved_tensors
-        num_steps, num_directions, batch, size = gradient.shape
-        by_inputs, by_recurrent = gate_slopes(recurrent, gates, candidates, hiddens[:-1])
-        totals = torch.empty_like(candidates)  # of the loss by the state after each step
+        weight, states, recurrent, gates, candidates = ctx.saved_tensors
+        packing: Packing = ctx.packing
+        num_directions, num_tokens, size = gradient.shape
+        before = torch.zeros_like(states)
+        before[:, packing.num_first :] = states.index_select(1, packing.previous)
+        by_inputs, by_recurrent = gate_slopes(recurrent, gates, candidates, before)
+        totals = gradient.clone(memory_format=torch.contiguous_format)  # of the loss by the state after each token
         to_recurrent = torch.empty_like(by_recurrent)
-        flat = to_recurrent.view(num_steps, num_directions, batch, 3 * size)
-        totals[-1] = gradient[-1]
-        for step in reversed(range(num_steps)):
-            torch.mul(totals[step].unsqueeze(-2), by_recurrent[step], out=to_recurrent[step])
+        flat = to_recurrent.view(num_directions, num_tokens, 3 * size)
+        steps = _steps(packing)
+        for step in reversed(range(len(steps))):
+            rows = steps[step]
+            total = totals[:, rows]
+            torch.mul(total.unsqueeze(-2), by_recurrent[:, rows], out=to_recurrent[:, rows])
             if step:
-                torch.addcmul(gradient[step - 1], totals[step], gates[step, ..., size:], out=totals[step - 1])
+                start = steps[step - 1].start
+                earlier = totals[:, start : start + rows.stop - rows.start]
+                earlier.addcmul_(total, gates[:, rows, size:])
                 for direction in range(num_directions):
-                    totals[step - 1, direction].addmm_(flat[step, direction], weight[direction])
-        to_inputs = (totals.unsqueeze(-2) * by_inputs).view(num_steps, num_directions, batch, 3 * size)
-        by_direction = flat.transpose(0, 1).reshape(num_directions, -1, 3 * size)
-        states = hiddens[:-1].transpose(0, 1).reshape(num_directions, -1, size)
-        return to_inputs, torch.bmm(by_direction.transpose(1, 2), states), by_direction.sum(dim=1)
+                    earlier[direction].addmm_(flat[direction, rows], weight[direction])
+        to_inputs = totals.unsqueeze(-2).mul(by_inputs).view(num_directions, num_tokens, 3 * size)
+        return to_inputs, torch.bmm(flat.transpose(1, 2), before), flat.sum(dim=1), None
 
 
 class AttendedScan(torch.autograd.Function):
@@ -120,6 +132,8 @@ class AttendedScan(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
+        packing: Packing,
+        recorded: bool,
         inputs: Tensor,
         initial: Tensor,
         annotations: Tensor,
@@ -129,121 +143,131 @@ class AttendedScan(torch.autograd.Function):
         bias: Tensor,
         energy: Tensor,
         glimpse_weight: Tensor,
-        recorded: bool,
     ) -> tuple[Tensor, Tensor]:
-        """Return states [T, B, H] and glimpses [T, B, C]; what backward needs is kept only where it is recorded.
+        """Return states [N, H] and glimpses [N, C]; what backward needs is kept only where it is recorded.
 
-        Inputs x [T − 1, B, 3H], initial state [H], annotations [B, S, C], keys [B, S, A], penalty [B, S], weight
-        [3H + A, H] and bias [3H + A] of the state's one product, energy v [A], glimpse weight G [3H, C].
+        Inputs x of the second step and those after it [N − num_first, 3H], initial state [H], annotations [B, S, C],
+        keys [B, S, A] and penalty [B, S] of the rows in the packing's order, weight [3H + A, H] and bias [3H + A] of
+        the state's one product, energy v [A], glimpse weight G [3H, C].
         """
         batch, places, attention = keys.shape
-        num_steps, size = len(inputs) + 1, len(initial)
-        kept = num_steps if recorded else 1
-        hiddens = inputs.new_empty(num_steps, batch, size)
-        glimpses = inputs.new_empty(num_steps, batch, annotations.shape[2])
-        products = inputs.new_empty(kept, batch, 3 * size + attention)
-        activations = inputs.new_empty(kept, batch, places, attention)
-        weights = inputs.new_empty(kept, batch, 1, places)
-        gates = inputs.new_empty(kept, batch, 2 * size)
-        candidates = inputs.new_empty(kept, batch, size)
+        num_tokens, size, first = len(packing.places), len(initial), packing.num_first
+        kept = num_tokens if recorded else batch
+        hiddens = inputs.new_empty(num_tokens, size)
+        glimpses = inputs.new_empty(num_tokens, annotations.shape[2])
+        products = inputs.new_empty(kept, 3 * size + attention)
+        activations = inputs.new_empty(kept, places, attention)
+        weights = inputs.new_empty(kept, 1, places)
+        gates = inputs.new_empty(kept, 2 * size)
+        candidates = inputs.new_empty(kept, size)
         transposed, glimpse_transposed = weight.t(), glimpse_weight.t()
-        hiddens[0] = initial
-        for step in range(num_steps):
-            at = step if recorded else 0
-            product = torch.addmm(bias, hiddens[step], transposed, out=products[at])
-            activation = torch.add(keys, product[:, None, 3 * size :], out=activations[at]).sigmoid_()
-            energies = torch.addmv(penalty.view(-1), activation.view(-1, attention), energy)
-            torch.softmax(energies.view(batch, 1, places), dim=2, out=weights[at])
-            torch.bmm(weights[at], annotations, out=glimpses[step].unsqueeze(1))
-            if step + 1 < num_steps:
-                gate_inputs = torch.addmm(inputs[step], glimpses[step], glimpse_transposed)
-                gate_step(gate_inputs, product, hiddens[step], gates[at], candidates[at], hiddens[step + 1])
+        hiddens[:first] = initial
+        steps = _steps(packing)
+        for step, rows in enumerate(steps):
+            count = rows.stop - rows.start
+            keep = rows if recorded else slice(0, count)
+            product = torch.addmm(bias, hiddens[rows], transposed, out=products[keep])
+            activation = torch.add(keys[:count], product[:, None, 3 * size :], out=activations[keep]).sigmoid_()
+            energies = torch.addmv(penalty[:count].view(-1), activation.view(-1, attention), energy)
+            torch.softmax(energies.view(count, 1, places), dim=2, out=weights[keep])
+            torch.bmm(weights[keep], annotations[:count], out=glimpses[rows].unsqueeze(1))
+            if step + 1 < len(steps):
+                following = steps[step + 1]
+                going = following.stop - following.start
+                to = slice(following.start - first, following.stop - first)
+                gate_inputs = torch.addmm(inputs[to], glimpses[rows][:going], glimpse_transposed)
+                keep = to if recorded else slice(0, going)
+                gate_step(
+                    gate_inputs, product[:going], hiddens[rows][:going], gates[keep], candidates[keep],
+                    hiddens[following],
+                )  # fmt: skip
         if recorded:
             ctx.save_for_backward(
-                annotations, weight, energy, glimpse_weight, hiddens, glimpses, products, activations, weights, gates,
-                candidates,
+                annotations, weight, energy, glimpse_weight, hiddens, glimpses, products, activations, weights,
+                gates[: num_tokens - first], candidates[: num_tokens - first],
             )  # fmt: skip
+            ctx.packing = packing
         return hiddens, glimpses
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_states: Tensor, by_glimpses: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of all inputs but the penalty."""
+        """Return the gradients of all tensors but the penalty."""
         (annotations, weight, energy, glimpse_weight, hiddens, glimpses, products, activations, weights, gates,
          candidates) = ctx.saved_tensors  # fmt: skip
-        num_steps, batch, size = hiddens.shape
-        places, attention = activations.shape[2:]
-        by_inputs, by_recurrent = gate_slopes(products[:-1], gates[:-1], candidates[:-1], hiddens[:-1])
-        to_inputs = hiddens.new_empty(num_steps - 1, batch, 3, size)
+        packing: Packing = ctx.packing
+        size, first = hiddens.shape[1], packing.num_first
+        batch, (_, places, attention) = len(annotations), activations.shape
+        before = hiddens.index_select(0, packing.previous)
+        by_inputs, by_recurrent = gate_slopes(products.index_select(0, packing.previous), gates, candidates, before)
+        to_inputs = torch.empty_like(by_inputs)  # [N − first, 3, H]
         to_products = torch.empty_like(products)
-        to_glimpses = by_glimpses.contiguous().clone()
-        to_energies = torch.empty_like(weights)  # [T, B, 1, S]
-        to_keys = torch.zeros_like(activations[0])
-        to_hidden = by_states[-1]  # of the loss by the state of this step, what follows it included
-        for step in reversed(range(num_steps)):
-            total = to_hidden
-            if step + 1 < num_steps:
-                torch.mul(total[:, None], by_inputs[step], out=to_inputs[step])
-                to_glimpses[step].addmm_(to_inputs[step].view(batch, 3 * size), glimpse_weight)
-                recurrent = to_products[step, :, : 3 * size].view(batch, 3, size)
-                torch.mul(total[:, None], by_recurrent[step], out=recurrent)
-                to_hidden = torch.addcmul(by_states[step], total, gates[step, :, size:])
-            else:
-                to_products[step, :, : 3 * size] = 0
-            to_weights = torch.bmm(to_glimpses[step].unsqueeze(1), annotations.transpose(1, 2))
-            to_energies[step] = aten._softmax_backward_data(to_weights, weights[step], 2, weights.dtype)
-            spread = to_energies[step].view(batch, places, 1).expand(batch, places, attention)
-            to_activations = aten.sigmoid_backward(spread, activations[step])
-            to_keys += to_activations
-            torch.mul(to_activations.sum(dim=1), energy, out=to_products[step, :, 3 * size :])
-            to_hidden = torch.addmm(to_hidden, to_products[step], weight)
-        flat_products = to_products.view(num_steps * batch, -1)
+        to_glimpses = by_glimpses.clone(memory_format=torch.contiguous_format)
+        to_energies = torch.empty_like(weights)  # [N, 1, S]
+        to_keys = activations.new_zeros(batch, places, attention)
+        to_states = by_states.clone(memory_format=torch.contiguous_format)
+        steps = _steps(packing)
+        for step in reversed(range(len(steps))):
+            rows = steps[step]
+            count, going = rows.stop - rows.start, 0
+            if step + 1 < len(steps):
+                following = steps[step + 1]
+                going = following.stop - following.start
+                total, at = to_states[following], slice(following.start - first, following.stop - first)
+                on = slice(rows.start, rows.start + going)
+                torch.mul(total[:, None], by_inputs[at], out=to_inputs[at])
+                to_glimpses[on].addmm_(to_inputs[at].view(going, 3 * size), glimpse_weight)
+                torch.mul(total[:, None], by_recurrent[at], out=to_products[on, : 3 * size].view(going, 3, size))
+                to_states[on].addcmul_(total, gates[at, size:])
+            to_products[rows.start + going : rows.stop, : 3 * size] = 0
+            to_weights = torch.bmm(to_glimpses[rows].unsqueeze(1), annotations[:count].transpose(1, 2))
+            to_energies[rows] = aten._softmax_backward_data(to_weights, weights[rows], 2, weights.dtype)
+            spread = to_energies[rows].view(count, places, 1).expand(count, places, attention)
+            to_activations = aten.sigmoid_backward(spread, activations[rows])
+            to_keys[:count] += to_activations
+            torch.mul(to_activations.sum(dim=1), energy, out=to_products[rows, 3 * size :])
+            to_states[rows].addmm_(to_products[rows], weight)
         flat_inputs = to_inputs.view(-1, 3 * size)
         return (
-            to_inputs.view(num_steps - 1, batch, 3 * size),
-            to_hidden.sum(dim=0),
-            torch.bmm(weights[:, :, 0].permute(1, 2, 0), to_glimpses.transpose(0, 1)),
+            None,
+            None,
+            flat_inputs,
+            to_states[:first].sum(dim=0),
+            _sum_of_products(weights[:, 0], to_glimpses, packing, batch),
             to_keys * energy,
             None,
-            flat_products.t() @ hiddens.view(num_steps * batch, size),
-            flat_products.sum(dim=0),
+            to_products.t() @ hiddens,
+            to_products.sum(dim=0),
             activations.view(-1, attention).t() @ to_energies.view(-1),
-            flat_inputs.t() @ glimpses[:-1].reshape(len(flat_inputs), glimpses.shape[2]),
-            None,
+            flat_inputs.t() @ glimpses.index_select(0, packing.previous),
         )
 
 
-class Rearrangement(torch.autograd.Function):
-    """Rows in another order; where PyTorch would add up gradients row by row, ours is the same step back."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, order: Tensor) -> Tensor:
-        """Return rows [N, F] in the given order [N], which is its own inverse."""
-        ctx.save_for_backward(order)
-        return rows.index_select(0, order)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient of the rows."""
-        (order,) = ctx.saved_tensors
-        return gradient.index_select(0, order), None
+def _steps(packing: Packing) -> list[slice]:
+    """Return the packed places of every step."""
+    ends = list(accumulate(packing.counts))
+    return [slice(end - count, end) for end, count in zip(ends, packing.counts, strict=True)]
 
 
-def gated_scan(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Return states [T, D, B, H]; see GatedScan."""
-    states: Tensor = GatedScan.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
+def _sum_of_products(weights: Tensor, values: Tensor, packing: Packing, batch: int) -> Tensor:
+    """Return Σ_t w_t v_tᵀ, [B, S, C], of packed weights [N, S] and values [N, C]: one product a row."""
+    num_steps = len(packing.counts)
+    places = torch.cat(
+        [torch.arange(count, device=weights.device) * num_steps + step for step, count in enumerate(packing.counts)]
+    )
+    padded = (put_rows(rows, places, batch * num_steps).view(batch, num_steps, -1) for rows in (weights, values))
+    by_weight, by_value = padded
+    return torch.bmm(by_weight.transpose(1, 2), by_value)
+
+
+def gated_scan(inputs: Tensor, weight: Tensor, bias: Tensor, packing: Packing) -> Tensor:
+    """Return states [D, N, H]; see GatedScan."""
+    states: Tensor = GatedScan.apply(inputs, weight, bias, packing)  # type: ignore[no-untyped-call]
     return states
 
 
-def attended_scan(*tensors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return states [T, B, H] and glimpses [T, B, C]; see AttendedScan."""
+def attended_scan(packing: Packing, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    """Return states [N, H] and glimpses [N, C]; see AttendedScan."""
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    result: tuple[Tensor, Tensor] = AttendedScan.apply(*tensors, recorded)  # type: ignore[no-untyped-call]
-    return result
-
-
-def rearrange(rows: Tensor, order: Tensor) -> Tensor:
-    """Return rows [N, F] in an order [N] that is its own inverse."""
-    result: Tensor = Rearrangement.apply(rows, order)  # type: ignore[no-untyped-call]
+    result: tuple[Tensor, Tensor] = AttendedScan.apply(packing, recorded, *tensors)  # type: ignore[no-untyped-call]
     return result

@@ -1,6 +1,6 @@
 """Everything a person sees at the end of a comparison: plain data in, text out."""
 
-from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
+from seqcritic.report.comparison import BeamScore, Comparison, Curve, Example, MethodRow, Point
 from seqcritic.report.curves import draw_curves
 from seqcritic.report.headline import list_caveats, write_headline
 from seqcritic.report.page import render_page
@@ -8,6 +8,7 @@ from seqcritic.report.tables import comparison_table, markdown_table
 from seqcritic.report.terminal import terminal_plot
 
 __all__ = [
+    "BeamScore",
     "Comparison",
     "Curve",
     "Example",

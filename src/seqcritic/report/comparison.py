@@ -2,56 +2,21 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
+from seqcritic.report.parts import (
+    BeamScore,
+    Curve,
+    Example,
+    MethodRow,
+    Point,
+    read_curve,
+    read_example,
+    read_row,
+)
 from seqcritic.report.records import Record, finite_or_none
 
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One validation: the compute spent so far in likelihood updates, the updates made, and the score."""
-
-    compute: float
-    updates: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """The validation scores of one run of one method."""
-
-    label: str
-    seed: int
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MethodRow:
-    """The test result of one method.
-
-    `score` is the mean over seeds, `low` and `high` its 95% interval, and `p_value` that of a paired
-    bootstrap against the baseline (None for the baseline itself). `cost_per_update` counts likelihood
-    updates, and `seconds` were measured.
-    """
-
-    label: str
-    score: float
-    low: float
-    high: float
-    p_value: float | None
-    seed_scores: tuple[float, ...]
-    updates: int
-    cost_per_update: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One test sentence with what each method, by label, made of it."""
-
-    source: str
-    reference: str
-    predictions: dict[str, str]
+__all__ = ["BeamScore", "Comparison", "Curve", "Example", "MethodRow", "Point"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +34,8 @@ class Comparison:
     configuration: str
     environment: dict[str, str]
     notes: tuple[str, ...]
+    beam_signature: str = ""
+    critic_curves: tuple[Curve, ...] = ()  # of the share of variance that the critics explain
 
     def __post_init__(self) -> None:
         labels = [row.label for row in self.rows]
@@ -107,6 +74,18 @@ class Comparison:
         """The largest number of seeds any method was run with."""
         return max(len(row.seed_scores) for row in self.rows)
 
+    @property
+    def with_beam(self) -> "Comparison | None":
+        """The same methods by their scores with beam search, or None where one of them has none."""
+        rows = []
+        for row in self.rows:
+            if row.beam is None:
+                return None
+            beam = row.beam
+            scores = {name: getattr(beam, name) for name in ("score", "low", "high", "p_value", "seed_scores")}
+            rows.append(replace(row, **scores))
+        return replace(self, rows=tuple(rows), signature=self.beam_signature)
+
     def gain(self, row: MethodRow) -> float | None:
         """Say by how many percent of the baseline's score a row is better (negative: worse)."""
         baseline = self.baseline_row
@@ -133,36 +112,14 @@ class Comparison:
             lower_is_better=record.flag("lower_is_better"),
             signature=record.text("signature"),
             baseline=record.text("baseline"),
-            rows=tuple(_read_row(row) for row in record.records("rows")),
-            curves=tuple(_read_curve(curve) for curve in record.records("curves")),
-            examples=tuple(_read_example(example) for example in record.records("examples")),
+            rows=tuple(read_row(row) for row in record.records("rows")),
+            curves=tuple(read_curve(curve) for curve in record.records("curves")),
+            examples=tuple(read_example(example) for example in record.records("examples")),
             configuration=record.text("configuration"),
             environment=record.text_mapping("environment"),
             notes=record.texts("notes"),
+            beam_signature=record.text("beam_signature") if record.has("beam_signature") else "",
+            critic_curves=tuple(read_curve(curve) for curve in record.records("critic_curves"))
+            if record.has("critic_curves")
+            else (),
         )
-
-
-def _read_row(record: Record) -> MethodRow:
-    return MethodRow(
-        label=record.text("label"),
-        score=record.number("score"),
-        low=record.number("low"),
-        high=record.number("high"),
-        p_value=record.optional_number("p_value"),
-        seed_scores=record.numbers("seed_scores"),
-        updates=record.integer("updates"),
-        cost_per_update=record.number("cost_per_update"),
-        seconds=record.number("seconds"),
-    )
-
-
-def _read_curve(record: Record) -> Curve:
-    points = tuple(
-        Point(point.number("compute"), point.integer("updates"), point.number("score"))
-        for point in record.records("points")
-    )
-    return Curve(record.text("label"), record.integer("seed"), points)
-
-
-def _read_example(record: Record) -> Example:
-    return Example(record.text("source"), record.text("reference"), record.text_mapping("predictions"))

@@ -10,6 +10,7 @@ from textwrap import wrap
 
 from seqcritic.report.comparison import Curve, Point
 from seqcritic.report.formats import format_compact
+from seqcritic.report.frame import Frame
 from seqcritic.report.labels import LINE_HEIGHT, flow, shorten, spread, text_width
 from seqcritic.report.markup import Attributes, Markup, element, join, text
 from seqcritic.report.scales import (
@@ -35,21 +36,13 @@ _MANY_POINTS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
-    """The rectangle curves are drawn in, and what it means in compute and score."""
+class _ComputeFrame(Frame):
+    """The rectangle curves are drawn in: compute against scores."""
 
-    left: float
-    top: float
-    right: float
-    bottom: float
     computes: Range
-    scores: Range
 
     def x(self, compute: float) -> float:
         return self.left + self.computes.fraction(compute) * (self.right - self.left)
-
-    def y(self, score: float) -> float:
-        return self.bottom - self.scores.fraction(score) * (self.bottom - self.top)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +56,37 @@ class _Label:
 
 
 def draw_curves(
-    curves: Sequence[Curve], score_name: str, order: Sequence[str] = (), width: int = 960, height: int = 460
+    curves: Sequence[Curve],
+    score_name: str,
+    order: Sequence[str] = (),
+    width: int = 960,
+    height: int = 460,
+    title: str = "",
 ) -> Markup:
     """Draw all curves on one axis: thin lines for seeds, a bold one for the mean of a method.
 
     Labels named in `order` take the first colours, so that a table beside the drawing can share them.
     Labels stand beside the ends of their curves where there is room, otherwise beneath the drawing,
-    which then grows in height.
+    which then grows in height. The vertical axis has the name "validation SCORE" unless a title is given.
     """
+    title = title or f"validation {score_name}"
     series = group_series(curves, order)
     colours = {label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))}
     if not series:
         nothing = _write("No learning curve was recorded.", width / 2, 40, "middle", "axis-title")
-        return _svg(width, 80, f"validation {score_name}: no learning curve", [nothing])
+        return _svg(width, 80, f"{title}: no learning curve", [nothing])
     scores = score_range(series)
     outside = list_outside(series, scores)
     labels = [shorten(one.label, width - 60) for one in series]
     longest = max(text_width(label) for label in labels)
     beside = longest + 58 <= 0.3 * width and len(labels) * LINE_HEIGHT <= height - 100
-    frame = _Frame(
+    frame = _ComputeFrame(
         left=26 + max(text_width(format_compact(tick)) for tick in nice_ticks(scores, 6)),
         top=34,
         right=width - (longest + 58 if beside else 16),
         bottom=height - 52,
+        values=scores,
         computes=compute_range(series),
-        scores=scores,
     )
     if beside:
         ends = [frame.y(scores.clamp(one.main[-1].score)) for one in series]
@@ -96,7 +95,7 @@ def draw_curves(
     else:
         places = flow(labels, width, height + 8)
         bottom = places[-1][1] + 14
-    parts = [_draw_axes(frame, score_name)]
+    parts = [_draw_axes(frame, title)]
     for one, content, (x, y) in zip(series, labels, places, strict=True):
         label = _Label(content, x, y, beside)
         parts.append(_draw_series(one, colours[one.label], frame, label, score_name))
@@ -104,7 +103,7 @@ def draw_curves(
         for line in wrap(describe_outside(outside), int((width - frame.left) / 7.5)):
             parts.append(_write(line, frame.left, bottom + 12, "start", "note"))
             bottom += LINE_HEIGHT
-    return _svg(width, bottom, f"validation {score_name} against compute for {', '.join(labels)}", parts)
+    return _svg(width, bottom, f"{title} against compute for {', '.join(labels)}", parts)
 
 
 def _svg(width: float, height: float, description: str, parts: Sequence[Markup]) -> Markup:
@@ -123,9 +122,9 @@ def _svg(width: float, height: float, description: str, parts: Sequence[Markup])
     return element("svg", attributes, Markup("\n"), join([ground, *parts]), Markup("\n"))
 
 
-def _draw_axes(frame: _Frame, score_name: str) -> Markup:
+def _draw_axes(frame: _ComputeFrame, title: str) -> Markup:
     parts = []
-    for tick in nice_ticks(frame.scores, 6):
+    for tick in nice_ticks(frame.values, 6):
         y = frame.y(tick)
         parts.append(_line(frame.left, y, frame.right, y, "grid", _GRID))
         parts.append(_write(format_compact(tick), frame.left - 8, y + 4.5, "end", "tick"))
@@ -135,13 +134,13 @@ def _draw_axes(frame: _Frame, score_name: str) -> Markup:
         parts.append(_write(format_compact(tick), x, frame.bottom + 20, "middle", "tick"))
     parts.append(_line(frame.left, frame.bottom, frame.right, frame.bottom, "axis", _FAINT))
     # The vertical title lies above its axis, where it reads without turning one's head.
-    parts.append(_write(f"validation {score_name}", 8, 16, "start", "axis-title"))
+    parts.append(_write(title, 8, 16, "start", "axis-title"))
     middle = (frame.left + frame.right) / 2
     parts.append(_write("compute (likelihood updates)", middle, frame.bottom + 42, "middle", "axis-title"))
     return element("g", {"class": "axes", "data-top": frame.top, "data-bottom": frame.bottom}, join(parts))
 
 
-def _draw_series(one: Series, colour_index: int, frame: _Frame, label: _Label, score_name: str) -> Markup:
+def _draw_series(one: Series, colour_index: int, frame: _ComputeFrame, label: _Label, score_name: str) -> Markup:
     colour = PALETTE[colour_index % len(PALETTE)]
     dash = _DASHES[colour_index // len(PALETTE) % len(_DASHES)]
     lines = [_path(curve.points, frame, "seed", colour, dash) for curve in one.seeds if one.mean]
@@ -154,7 +153,7 @@ def _draw_series(one: Series, colour_index: int, frame: _Frame, label: _Label, s
     x, y = label.x, label.y
     if label.is_beside:
         end = one.main[-1]
-        start = f"M{frame.x(end.compute) + 5:.1f} {frame.y(frame.scores.clamp(end.score)):.1f}"
+        start = f"M{frame.x(end.compute) + 5:.1f} {frame.y(frame.values.clamp(end.score)):.1f}"
         leader: Attributes = {"class": "leader", "d": f"{start}H{frame.right + 8:.1f}L{x - 26:.1f} {y:.1f}"}
         leader |= {"fill": "none", "stroke": colour, "stroke-opacity": 0.6, "stroke-dasharray": "1 3"}
         parts.append(element("path", leader))
@@ -165,7 +164,7 @@ def _draw_series(one: Series, colour_index: int, frame: _Frame, label: _Label, s
     return element("g", group, join(parts))
 
 
-def _path(points: Sequence[Point], frame: _Frame, role: str, colour: str, dash: str) -> Markup:
+def _path(points: Sequence[Point], frame: _ComputeFrame, role: str, colour: str, dash: str) -> Markup:
     places = (f"{frame.x(point.compute):.1f} {frame.y(point.score):.1f}" for point in points)
     attributes: Attributes = {
         "class": f"curve {role}",
@@ -182,14 +181,16 @@ def _path(points: Sequence[Point], frame: _Frame, role: str, colour: str, dash: 
     return element("path", attributes)
 
 
-def _clip(lines: Sequence[Markup], frame: _Frame) -> Markup:
+def _clip(lines: Sequence[Markup], frame: _ComputeFrame) -> Markup:
     """Cut lines off at the edges; a nested drawing does so without an id that must be unique in a page."""
     x, y, width, height = frame.left - 3, frame.top, frame.right - frame.left + 6, frame.bottom - frame.top
     box: Attributes = {"x": x, "y": y, "width": width, "height": height, "overflow": "hidden"}
     return element("svg", {**box, "viewBox": f"{x:g} {y:g} {width:g} {height:g}"}, join(lines))
 
 
-def _mark(point: Point, frame: _Frame, colour: str, name: str, score_name: str, one: Series, role: str) -> Markup:
+def _mark(
+    point: Point, frame: _ComputeFrame, colour: str, name: str, score_name: str, one: Series, role: str
+) -> Markup:
     """Mark one validation; many of them are drawn transparent, there for the pointer only."""
     place = f"at {point.updates:,} updates, compute {point.compute:,.0f}"
     title = element("title", {}, text(f"{name}: {score_name} {point.score:.2f} {place}"))
@@ -202,8 +203,8 @@ def _mark(point: Point, frame: _Frame, colour: str, name: str, score_name: str, 
             "data-compute": f"{point.compute:.0f}",
             "data-score": f"{point.score:.2f}",
         }
-    if not frame.scores.contains(point.score):
-        is_above = point.score > frame.scores.high
+    if not frame.values.contains(point.score):
+        is_above = point.score > frame.values.high
         tip = frame.top if is_above else frame.bottom
         base = tip + (9 if is_above else -9)
         shape = f"M{x:.1f} {tip:.1f}L{x + 5:.1f} {base:.1f}L{x - 5:.1f} {base:.1f}Z"

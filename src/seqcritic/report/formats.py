@@ -26,6 +26,13 @@ def format_p_value(p_value: float | None) -> str:
     return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
+def format_share(share: float | None) -> str:
+    """Write a share of a whole in percent."""
+    if share is None or not math.isfinite(share):
+        return ABSENT
+    return f"{100 * share:.0f}%"
+
+
 def format_gain(comparison: Comparison, row: MethodRow) -> str:
     """Write how a row stands against the baseline, in words that do not depend on the score's direction."""
     baseline = comparison.baseline_row

@@ -4,12 +4,20 @@ import math
 
 from seqcritic.report.comparison import Comparison, MethodRow
 from seqcritic.report.formats import format_p_value, format_score
+from seqcritic.report.tables import name_beam
 
 SIGNIFICANCE = 0.05
 
 
 def write_headline(comparison: Comparison) -> str:
-    """Say who is best, by how much against the baseline, and whether that could be chance."""
+    """Say who is best, by how much against the baseline, and whether that could be chance, for each search."""
+    if comparison.with_beam is None:
+        return _write_sentence(comparison)
+    beam = name_beam(comparison.rows[0])
+    return f"Greedy: {_write_sentence(comparison)} By {beam}: {_write_sentence(comparison.with_beam)}"
+
+
+def _write_sentence(comparison: Comparison) -> str:
     best_rows = comparison.best_rows
     if not best_rows:
         return "No method reached a finite test score."
@@ -32,7 +40,8 @@ def list_caveats(comparison: Comparison) -> tuple[str, ...]:
     if comparison.num_seeds <= 1:
         once = "This is one training run" if len(comparison.rows) == 1 else "Each method was trained once"
         caveats.append(f"{once}: how much training runs differ by chance is not measured.")
-    num_tests = sum(row.p_value is not None for row in comparison.rows)
+    rows = comparison.rows + (comparison.with_beam.rows if comparison.with_beam else ())
+    num_tests = sum(row.p_value is not None for row in rows)
     if num_tests > 1:
         caveats.append(f"The p-values are not corrected for the {num_tests} comparisons made.")
     return tuple(caveats)

@@ -24,6 +24,14 @@ class Record:
         self._content = content
         self._path = path
 
+    def has(self, key: str) -> bool:
+        """Say whether a field that may be absent is there; null stands for its absence."""
+        return self._content.get(key) is not None
+
+    def record(self, key: str) -> "Record":
+        """Read an object."""
+        return Record(self._field(key), f"{self._path}.{key}")
+
     def text(self, key: str) -> str:
         """Read a string."""
         return _as_text(self._field(key), f"{self._path}.{key}")

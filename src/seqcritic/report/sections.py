@@ -1,59 +1,68 @@
 """The sections of the page about the methods: table, curves, configuration and environment."""
 
 import math
+from collections.abc import Sequence
 
-from seqcritic.report.comparison import Comparison, MethodRow
+from seqcritic.report.comparison import Comparison, Curve, MethodRow
 from seqcritic.report.curves import PALETTE, draw_curves
-from seqcritic.report.formats import format_score
+from seqcritic.report.formats import format_score, format_share
 from seqcritic.report.markup import Markup, element, join, text
 from seqcritic.report.scales import Range
-from seqcritic.report.tables import list_columns
+from seqcritic.report.tables import list_best, list_columns, list_signatures, name_beam
 
 _COST_NOTE = (
     "Compute is counted in likelihood updates: an update that costs 3× takes as much work as three updates "
     "of likelihood training for the same model. Minutes are measured wall-clock time."
 )
+_CRITIC_NOTE = (
+    "The share of the variance of the return after each token that the critic's values explain, on samples for "
+    "validation sentences: 1 is perfect, 0 no better than a constant. First the critic learns with the actor frozen; "
+    "joint training begins where the method's learning curve does, and the table holds the share at that point."
+)
 
 
 def render_table(comparison: Comparison) -> Markup:
     """Render the comparison with a small drawing of each interval, on one scale for all rows."""
-    # Scores by seed would make a wide column; they stand beneath the label instead.
-    columns = [column for column in list_columns(comparison) if column.name != "seeds"]
+    # Scores by seed would make a wide column; they stand beneath the label instead, and so does the critic's share.
+    columns = [column for column in list_columns(comparison) if column.name not in ("seeds", "beam-seeds", "critic")]
     headings = [element("th", {"scope": "col", "class": column.name}, text(column.heading)) for column in columns]
     scale = _interval_scale(comparison)
-    best_labels = {row.label for row in comparison.best_rows}
+    best = list_best(comparison)
+    with_beam = comparison.with_beam
     lines = []
     for index, row in enumerate(comparison.rows):
         cells = []
         for column in columns:
             content = text(column.cells[index])
             if column.name == "method":
-                content = join([_swatch(index), content, _list_seeds(row)], "")
+                content = join([_swatch(index), content, _list_remarks(row)], "")
                 cells.append(element("th", {"scope": "row", "class": "method"}, content))
                 continue
-            if column.name == "score" and row.label in best_labels:
+            if (column.name, row.label) in best:
                 content = element("strong", {}, content)
-            if column.name == "interval" and scale is not None:
-                content = join([_draw_interval(row, scale, index), element("span", {}, content)], "")
-            cells.append(element("td", {"class": column.name, "data-heading": column.heading}, content))
+            if column.name.endswith("interval") and scale is not None:
+                judged = with_beam.rows[index] if with_beam and column.name == "beam-interval" else row
+                content = join([_draw_interval(judged, scale, index), element("span", {}, content)], "")
+            kind = column.name.removeprefix("beam-")
+            names = kind if kind == column.name else f"{kind} {column.name}"
+            cells.append(element("td", {"class": names, "data-heading": column.heading}, content))
         lines.append(element("tr", {"data-label": row.label}, *cells))
+    style = "results searches" if with_beam else "results"
     head = element("thead", {}, element("tr", {}, *headings))
     body = element("tbody", {}, Markup("\n"), join(lines), Markup("\n"))
     return element(
         "section",
         {"id": "results"},
         element("h2", {}, text("Test results")),
-        element("div", {"class": "scroll"}, element("table", {"class": "results"}, head, body)),
-        _signature(comparison),
+        element("div", {"class": "scroll"}, element("table", {"class": style}, head, body)),
+        _write_signatures(list_signatures(comparison)),
         element("p", {"class": "remark"}, text(_COST_NOTE)),
     )
 
 
 def render_curves(comparison: Comparison) -> Markup:
-    """Render the learning curves in two widths, of which the style sheet shows the one that fits."""
+    """Render the learning curves, and beneath them how much the critics explain."""
     order = comparison.labels
-    wide = draw_curves(comparison.curves, comparison.score_name, order)
-    narrow = draw_curves(comparison.curves, comparison.score_name, order, width=420, height=340)
     drawn = {curve.label for curve in comparison.curves}
     buttons = [
         element(
@@ -67,15 +76,27 @@ def render_curves(comparison: Comparison) -> Markup:
     ]
     # Without the script the buttons would do nothing, so only the script shows them.
     attributes = {"class": "legend", "hidden": "", "role": "group", "aria-label": "Methods shown"}
-    parts = [element("div", attributes, *buttons)] if len(buttons) > 1 else []
-    parts += [element("div", {"class": "wide"}, wide), element("div", {"class": "narrow"}, narrow)]
-    return element(
-        "section",
-        {"id": "curves"},
+    legend = [element("div", attributes, *buttons)] if len(buttons) > 1 else []
+    parts = [
         element("h2", {}, text("Learning curves")),
-        element("figure", {}, join(parts)),
-        _signature(comparison),
-    )
+        element("figure", {}, join([*legend, *_draw_both(comparison.curves, comparison.score_name, order)])),
+        _write_signatures(list_signatures(comparison)[:1]),  # validation is greedy
+    ]
+    if comparison.critic_curves:
+        drawings = _draw_both(comparison.critic_curves, "share", order, "share of variance explained")
+        parts += [
+            element("h3", {}, text("How much the critic explains")),
+            element("figure", {"id": "critic"}, join(drawings)),
+            element("p", {"class": "remark"}, text(_CRITIC_NOTE)),
+        ]
+    return element("section", {"id": "curves"}, *parts)
+
+
+def _draw_both(curves: Sequence[Curve], score_name: str, order: Sequence[str], title: str = "") -> list[Markup]:
+    """Draw curves in two widths, of which the style sheet shows the one that fits."""
+    wide = draw_curves(curves, score_name, order, title=title)
+    narrow = draw_curves(curves, score_name, order, width=420, height=340, title=title)
+    return [element("div", {"class": "wide"}, wide), element("div", {"class": "narrow"}, narrow)]
 
 
 def render_details(comparison: Comparison) -> Markup:
@@ -93,16 +114,28 @@ def render_details(comparison: Comparison) -> Markup:
     return element("section", {"id": "details"}, *parts) if len(parts) > 1 else Markup("")
 
 
-def _list_seeds(row: MethodRow) -> Markup:
-    if len(row.seed_scores) < 2:
-        return Markup("")
-    scores = ", ".join(format_score(score) for score in row.seed_scores)
-    return element("span", {"class": "seeds"}, text(f"by seed {scores}"))
+def _list_remarks(row: MethodRow) -> Markup:
+    remarks = []
+    if row.critic_explains is not None:
+        remarks.append(f"critic explains {format_share(row.critic_explains)}")
+    if len(row.seed_scores) > 1:
+        remarks.append(f"by seed {_write_scores(row.seed_scores)}")
+        if row.beam is not None:
+            remarks.append(f"{name_beam(row)} {_write_scores(row.beam.seed_scores)}")
+    return join([element("span", {"class": "seeds"}, text(remark)) for remark in remarks], "")
 
 
-def _signature(comparison: Comparison) -> Markup:
-    content = (text(f"{comparison.score_name} signature: "), element("code", {}, text(comparison.signature)))
-    return element("p", {"class": "signature"}, *content)
+def _write_scores(scores: Sequence[float]) -> str:
+    return ", ".join(format_score(score) for score in scores)
+
+
+def _write_signatures(signatures: Sequence[tuple[str, str]]) -> Markup:
+    return join(
+        [
+            element("p", {"class": "signature"}, text(f"{name}: "), element("code", {}, text(signature)))
+            for name, signature in signatures
+        ]
+    )
 
 
 def _swatch(index: int) -> Markup:
@@ -110,7 +143,8 @@ def _swatch(index: int) -> Markup:
 
 
 def _interval_scale(comparison: Comparison) -> Range | None:
-    ends = [end for row in comparison.rows for end in (row.low, row.score, row.high) if math.isfinite(end)]
+    rows = comparison.rows + (comparison.with_beam.rows if comparison.with_beam else ())
+    ends = [end for row in rows for end in (row.low, row.score, row.high) if math.isfinite(end)]
     if len(comparison.rows) == 1 or not ends or min(ends) == max(ends):
         return None
     return Range(min(ends), max(ends))

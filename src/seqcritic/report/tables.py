@@ -17,7 +17,10 @@ from seqcritic.report.formats import (
     format_minutes,
     format_p_value,
     format_score,
+    format_share,
 )
+
+LONG_LABEL = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +33,24 @@ class Column:
 
 
 def list_columns(comparison: Comparison) -> tuple[Column, ...]:
-    """List what every table shows, leaving out what one method or one seed gives no meaning to."""
+    """List what every table shows, leaving out what one method or one seed gives no meaning to.
+
+    A table with little width may set some of it beneath the label of a row.
+    """
     rows = comparison.rows
-    arrow = "↓" if comparison.lower_is_better else "↑"
-    columns = [
-        Column("method", "method", tuple(row.label for row in rows)),
-        Column("score", f"{comparison.score_name} {arrow}", tuple(format_score(row.score) for row in rows)),
-        Column("interval", "95% interval", tuple(format_interval(row.low, row.high) for row in rows)),
-    ]
-    if comparison.baseline_row is not None:
-        gains = tuple(format_gain(comparison, row) for row in rows)
-        columns.append(Column("gain", "against baseline", gains))
-        columns.append(Column("p-value", "p", tuple(format_p_value(row.p_value) for row in rows)))
+    with_beam = comparison.with_beam
+    columns = [Column("method", "method", tuple(row.label for row in rows))]
+    columns += _list_score_columns(comparison, "", " greedy" if with_beam else "")
+    if with_beam is not None:
+        columns += _list_score_columns(with_beam, "beam-", f" {name_beam(rows[0])}")
+        columns.append(Column("rho", "ρ", tuple(_write_rhos(row) for row in rows)))
     if comparison.num_seeds > 1:
         columns.append(Column("seeds", "by seed", tuple(_write_seeds(row) for row in rows)))
+        if with_beam is not None:
+            heading = f"by seed, {name_beam(rows[0])}"
+            columns.append(Column("beam-seeds", heading, tuple(_write_seeds(row) for row in with_beam.rows)))
+    if any(row.critic_explains is not None for row in rows):
+        columns.append(Column("critic", "critic explains", tuple(format_share(row.critic_explains) for row in rows)))
     columns += [
         Column("updates", "updates", tuple(format_count(row.updates) for row in rows)),
         Column("cost", "cost per update", tuple(format_cost(row.cost_per_update) for row in rows)),
@@ -52,11 +59,31 @@ def list_columns(comparison: Comparison) -> tuple[Column, ...]:
     return tuple(columns)
 
 
+def list_signatures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """List what each signature is of, and the signature."""
+    with_beam = comparison.with_beam
+    name = comparison.score_name
+    if with_beam is None:
+        return ((f"{name} signature", comparison.signature),)
+    beam = name_beam(comparison.rows[0])
+    return (f"{name} signature, greedy", comparison.signature), (f"{name} signature, {beam}", with_beam.signature)
+
+
+def name_beam(row: MethodRow) -> str:
+    """Name the beam search a row was judged by."""
+    assert row.beam is not None
+    return f"beam {row.beam.width}"
+
+
 def comparison_table(comparison: Comparison) -> Table:
-    """Lay the comparison out for a terminal, the best score in bold and the signature beneath."""
+    """Lay the comparison out for a terminal, the best score in bold and the signature beneath.
+
+    Beam search has a line of its own beneath each method's: the columns of both would be too wide.
+    """
+    signatures = (f"{name}: {signature}" for name, signature in list_signatures(comparison))
     table = Table(
         title=Text(comparison.title),
-        caption=Text(f"{comparison.score_name} signature: {comparison.signature}"),
+        caption=Text("\n".join(signatures)),
         box=box.SIMPLE_HEAD,
         show_edge=False,
         title_justify="left",
@@ -64,47 +91,109 @@ def comparison_table(comparison: Comparison) -> Table:
         caption_justify="left",
         padding=0,
     )
-    columns = [column for column in list_columns(comparison) if column.name != "seeds"]
-    best_labels = {row.label for row in comparison.best_rows}
-    cells = {column.name: [Text(cell) for cell in column.cells] for column in columns}
-    for row, method, score in zip(comparison.rows, cells["method"], cells["score"], strict=True):
-        if row.label in best_labels:
-            method.stylize("bold")
-            score.stylize("bold")
-        if len(row.seed_scores) > 1:
-            method.append(f"\n  {_write_seeds(row)}", style="not bold dim")
-    for column in columns:
-        heading = Text(column.heading.replace(" ", "\n") if column.name != "score" else column.heading)
+    with_beam = comparison.with_beam
+    columns = list_columns(comparison)
+    shown = [column for column in columns if column.name not in ("seeds", "critic") and not _is_of_beam(column)]
+    greedy = _list_lines(comparison, {column.name: column.cells for column in shown})
+    for row, line in zip(comparison.rows, greedy, strict=True):
+        if row.critic_explains is not None:
+            line["method"].append(f"\n  critic explains {format_share(row.critic_explains)}", style="not bold dim")
+    beam: list[dict[str, Text]] = [{} for _ in comparison.rows]
+    if with_beam is not None:
+        labels = tuple(f"  {name_beam(row)}, ρ {_write_rhos(row)}" for row in comparison.rows)
+        cells = {column.name.removeprefix("beam-"): column.cells for column in columns if _is_of_beam(column)}
+        beam = _list_lines(with_beam, {"method": labels, **cells})
+    for column in shown:
+        words = column.heading if column.name == "score" else column.heading.replace(" ", "\n")
+        heading = Text(words.removesuffix(" greedy"))
         justify: Literal["left", "right"] = "left" if column.name == "method" else "right"
         # Rich first narrows columns without a width: the words of the gain wrap well, numbers would not.
-        width = max(_measure_width(cell) for cell in (heading, *cells[column.name]))
-        is_fixed = column.name != "gain"
-        table.add_column(heading, justify=justify, width=width if is_fixed else None, overflow="fold")
-    for line in zip(*cells.values(), strict=True):
-        table.add_row(*line)
+        contents = [heading, *(line[column.name] for line in (*greedy, *beam) if column.name in line)]
+        width = max(_measure_width(content) for content in contents) if column.name != "gain" else None
+        table.add_column(heading, justify=justify, width=width, overflow="fold")
+    for first, second in zip(greedy, beam, strict=True):
+        table.add_row(*first.values())
+        if second:
+            table.add_row(*(second.get(column.name, Text()) for column in shown))
     return table
 
 
 def markdown_table(comparison: Comparison) -> str:
     """Write the comparison as a Markdown table, the best score in bold and the signature beneath."""
     columns = list_columns(comparison)
-    best_labels = {row.label for row in comparison.best_rows}
+    bold = list_best(comparison)
     lines = [
         _markdown_line([_escape_markdown(column.heading) for column in columns]),
         _markdown_line(["---" if column.name == "method" else "---:" for column in columns]),
     ]
     for index, row in enumerate(comparison.rows):
         cells = {column.name: _escape_markdown(column.cells[index]) for column in columns}
-        if row.label in best_labels:
-            cells["score"] = f"**{cells['score']}**"
+        cells |= {name: f"**{cells[name]}**" for name, label in bold if label == row.label}
         lines.append(_markdown_line(list(cells.values())))
-    lines += ["", f"{comparison.score_name} signature: `{comparison.signature}`", ""]
-    return "\n".join(lines)
+    for name, signature in list_signatures(comparison):
+        lines += ["", f"{name}: `{signature}`"]
+    return "\n".join([*lines, ""])
+
+
+def list_best(comparison: Comparison) -> set[tuple[str, str]]:
+    """List the score columns by name, each with the labels of its best rows."""
+    best = {("score", row.label) for row in comparison.best_rows}
+    if comparison.with_beam is not None:
+        best |= {("beam-score", row.label) for row in comparison.with_beam.best_rows}
+    return best
+
+
+def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> list[Column]:
+    """List the columns of one search: score, interval and, against a baseline, gain and p-value."""
+    rows = comparison.rows
+    arrow = "↓" if comparison.lower_is_better else "↑"
+    heading = f"{comparison.score_name} {arrow}{search}"
+    columns = [
+        Column(f"{prefix}score", heading, tuple(format_score(row.score) for row in rows)),
+        Column(f"{prefix}interval", "95% interval", tuple(format_interval(row.low, row.high) for row in rows)),
+    ]
+    if comparison.baseline_row is not None:
+        gains = tuple(format_gain(comparison, row) for row in rows)
+        columns.append(Column(f"{prefix}gain", "against baseline", gains))
+        columns.append(Column(f"{prefix}p-value", "p", tuple(format_p_value(row.p_value) for row in rows)))
+    return columns
+
+
+def _break_label(label: str) -> str:
+    """Set a long label on two lines, so that eighty columns hold the numbers beside it."""
+    return label.replace("+", "\n  +", 1) if len(label) > LONG_LABEL else label
+
+
+def _is_of_beam(column: Column) -> bool:
+    return column.name == "rho" or column.name.startswith("beam-")
+
+
+def _list_lines(comparison: Comparison, columns: dict[str, tuple[str, ...]]) -> list[dict[str, Text]]:
+    """Return the cells of each row by column, the best in bold and the scores by seed beneath the label."""
+    best_labels = {row.label for row in comparison.best_rows}
+    lines = []
+    for index, row in enumerate(comparison.rows):
+        cells = {
+            name: Text(_break_label(column[index]) if name == "method" else column[index])
+            for name, column in columns.items()
+        }
+        if row.label in best_labels:
+            cells["method"].stylize("bold")
+            cells["score"].stylize("bold")
+        if len(row.seed_scores) > 1:
+            cells["method"].append(f"\n  {_write_seeds(row)}", style="not bold dim")
+        lines.append(cells)
+    return lines
 
 
 def _measure_width(content: Text) -> int:
     """Measure the longest line of a text in terminal cells."""
     return max((line.cell_len for line in content.split("\n")), default=0)
+
+
+def _write_rhos(row: MethodRow) -> str:
+    assert row.beam is not None
+    return " ".join(f"{rho:g}" for rho in row.beam.rhos)
 
 
 def _write_seeds(row: MethodRow) -> str:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from seqcritic.report.document import compose_document
 from seqcritic.report.formats import format_compact
+from seqcritic.report.frame import Frame
 from seqcritic.report.labels import shorten, text_width
 from seqcritic.report.markup import Attributes, Markup, element, join, text
-from seqcritic.report.scales import Range, nice_ticks
+from seqcritic.report.scales import nice_ticks
 from seqcritic.report.values import ValueTable, show_token
 from seqcritic.report.values_table import (
     NEXT_SIGN,
@@ -239,15 +240,10 @@ def _render_chart(table: ValueTable) -> Markup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class _StepFrame(Frame):
     """The rectangle of a chart whose horizontal axis has a slot for every step."""
 
-    left: float
-    top: float
-    right: float
-    bottom: float
     num_steps: int
-    values: Range
 
     @property
     def slot(self) -> float:
@@ -255,9 +251,6 @@ class _Frame:
 
     def x(self, step: int) -> float:
         return self.left + (step + 0.5) * self.slot
-
-    def y(self, value: float) -> float:
-        return self.bottom - self.values.fraction(value) * (self.bottom - self.top)
 
 
 def _draw_chart(table: ValueTable, width: int, height: int) -> Markup:
@@ -268,13 +261,13 @@ def _draw_chart(table: ValueTable, width: int, height: int) -> Markup:
     names = [shorten(show_token(step.token), 96) for step in table.steps]
     longest = max(text_width(name) for name in names)
     ticks = nice_ticks(drawn, 6)
-    frame = _Frame(
+    frame = _StepFrame(
         left=20 + max(text_width(format_compact(tick)) for tick in ticks),
         top=14,
         right=width - 8,
         bottom=height - (30 if longest < 12 else 14 + 0.8 * longest),
-        num_steps=len(names),
         values=drawn,
+        num_steps=len(names),
     )
     parts = []
     for tick in ticks:
@@ -298,7 +291,7 @@ def _draw_chart(table: ValueTable, width: int, height: int) -> Markup:
     return element("svg", attributes, Markup("\n"), join(parts), Markup("\n"))
 
 
-def _draw_column(table: ValueTable, index: int, frame: _Frame) -> Markup:
+def _draw_column(table: ValueTable, index: int, frame: _StepFrame) -> Markup:
     """Draw one step's reward, and the ground by which the pointer finds the step."""
     reward = table.steps[index].reward
     x, slot = frame.x(index), frame.slot
@@ -312,7 +305,7 @@ def _draw_column(table: ValueTable, index: int, frame: _Frame) -> Markup:
     return element("g", {"class": "column", "data-step": str(index)}, title, *parts)
 
 
-def _write_names(names: Sequence[str], frame: _Frame, is_slanted: bool) -> list[Markup]:
+def _write_names(names: Sequence[str], frame: _StepFrame, is_slanted: bool) -> list[Markup]:
     """Write the tokens beneath their steps, as many as have room."""
     every = math.ceil((15 if is_slanted else 10) / frame.slot)
     labels = []
@@ -326,7 +319,7 @@ def _write_names(names: Sequence[str], frame: _Frame, is_slanted: bool) -> list[
     return labels
 
 
-def _draw_line(values: Sequence[float], frame: _Frame, style: str, dash: str) -> Markup:
+def _draw_line(values: Sequence[float], frame: _StepFrame, style: str, dash: str) -> Markup:
     places = [(frame.x(index), frame.y(value)) for index, value in enumerate(values) if math.isfinite(value)]
     path: Attributes = {"class": "curve main", "d": "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)}
     path |= {"fill": "none", "stroke-width": 2.2, "stroke-linejoin": "round"}

@@ -35,7 +35,7 @@ def write_folder(target: Path, tensors: Mapping[str, Mapping[str, Tensor]], desc
         temporary.mkdir(parents=True)
         digests = {}
         for name, group in tensors.items():
-            content = safetensors.torch.save({key: value.contiguous() for key, value in group.items()})
+            content = safetensors.torch.save({key: value.cpu().contiguous() for key, value in group.items()})
             _write_synced(temporary / f"{name}.safetensors", content)
             digests[name] = _digest(content)
         text = json.dumps({"format": FORMAT, "digests": digests} | description, indent=1)

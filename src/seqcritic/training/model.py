@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqcritic.config import Settings
+from seqcritic.config import DeviceName, Settings
 from seqcritic.data.task import Task, build_task
 from seqcritic.decoding.search import GREEDY, Search, find_best, find_several
 from seqcritic.errors import UserError
 from seqcritic.models.actor import Actor
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
+from seqcritic.training.device import choose_device
 
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
@@ -88,11 +89,12 @@ def read_network(place: str | Path, name: str) -> tuple[dict[str, Tensor], dict[
     return read_tensors(folder, name, description), description
 
 
-def load_model(place: str | Path) -> Model:
-    """Return the best actor of a run, finished or not, or of a model folder."""
+def load_model(place: str | Path, device: DeviceName = "auto") -> Model:
+    """Return the best actor of a run, finished or not, or of a model folder; where it was trained does not matter."""
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
     task = build_task(settings.data, vocabularies=description.get("vocabularies"))
     actor = Actor(settings.actor, task.num_source_tokens, task.num_target_tokens, torch.Generator())
     load_weights(actor, weights, str(place))
+    actor.to(choose_device(device))
     return Model(actor.eval(), task, settings, description)

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqcritic.config import Settings
+from seqcritic.config import DeviceName, Settings
+from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
 from seqcritic.decoding.search import GREEDY, Search
-from seqcritic.evaluation import corpus_metric, interval, judge, signature
+from seqcritic.evaluation import corpus_metric, interval, predict_batches, score_predictions, signature
 from seqcritic.scores.corpus_bleu import CorpusBleu, corpus_chrf
 from seqcritic.scores.score import Array
 from seqcritic.settings_io import set_leaves, settings_from
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import Model, load_model
+from seqcritic.training.watching import Watch, unwatched
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,28 @@ class RunEvaluation:
 
 
 def evaluate(
-    place: str | Path, split: str = "test", overrides: Sequence[str] = (), search: Search = GREEDY
+    place: str | Path,
+    split: str = "test",
+    overrides: Sequence[str] = (),
+    search: Search = GREEDY,
+    watch: Watch = unwatched,
+    device: DeviceName = "auto",
 ) -> RunEvaluation:
     """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
-    model, task = load_for_evaluation(place, overrides)
+    model, task = load_for_evaluation(place, overrides, device)
     evaluation_set = task.evaluation_set(split)
+    batches = watch(f"{search.describe()} on {split}", evaluation_set.batches)
+    return judge_predictions(
+        model, task, split, evaluation_set, search, predict_batches(model.actor, task, batches, search)
+    )
+
+
+def judge_predictions(
+    model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: Search, predictions: list[str]
+) -> RunEvaluation:
+    """Return all figures of a model's predictions by a search."""
     metric = corpus_metric(model.settings)
-    judgement = judge(model.actor, task, evaluation_set, metric, search)
+    judgement = score_predictions(predictions, evaluation_set.references, metric)
     return RunEvaluation(
         method=model.settings.method.label,
         split=split,
@@ -56,17 +73,17 @@ def evaluate(
         score=judgement.score,
         interval=interval([judgement.statistics], metric),
         signature=signature(task, metric, split, len(evaluation_set.references), search),
-        further=_further_scores(model.settings, task, judgement.predictions, evaluation_set.references),
+        further=_further_scores(model.settings, task, predictions, evaluation_set.references),
         sources=evaluation_set.sources,
         references=evaluation_set.references,
-        predictions=judgement.predictions,
+        predictions=predictions,
         statistics=judgement.statistics,
     )
 
 
-def load_for_evaluation(place: str | Path, overrides: Sequence[str]) -> tuple[Model, Task]:
+def load_for_evaluation(place: str | Path, overrides: Sequence[str], device: DeviceName = "auto") -> tuple[Model, Task]:
     """Return a model and the task it is judged on, with its own vocabularies."""
-    model = load_model(place)
+    model = load_model(place, device)
     tree = model.settings.model_dump(mode="json")
     set_leaves(tree, overrides, section="data")
     settings = settings_from(tree)

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqcritic.config import DeviceName
+from seqcritic.data.task import Task
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric, score_predictions
+from seqcritic.training.model import Model
 from seqcritic.training.run_evaluation import load_for_evaluation
+from seqcritic.training.watching import Watch, unwatched
 
 STEP = 0.2
 FIRST_GRID = 11  # 0 to 2
@@ -21,17 +25,26 @@ ALL = 1_000_000  # hypotheses: none is dropped, so no search stops early
 
 
 def tune_length_reward(
-    place: str | Path, width: int, overrides: Sequence[str] = ()
+    place: str | Path,
+    width: int,
+    overrides: Sequence[str] = (),
+    watch: Watch = unwatched,
+    device: DeviceName = "auto",
 ) -> tuple[float, dict[float, float]]:
-    """Return the best ρ on the validation set, and the score of every ρ tried."""
+    """Return the best ρ of a run or model on the validation set, and the score of every ρ tried."""
     if width == 1:
         raise UserError("--tune-rho: greedy search has no length reward; give --beam with a width of at least 2")
-    model, task = load_for_evaluation(place, overrides)
+    model, task = load_for_evaluation(place, overrides, device)
+    return tune_model(model, task, width, watch)
+
+
+def tune_model(model: Model, task: Task, width: int, watch: Watch = unwatched) -> tuple[float, dict[float, float]]:
+    """Return the best ρ of a model on the validation set of a task, and the score of every ρ tried."""
     metric = corpus_metric(model.settings)
     valid = task.evaluation_set("valid")
     found = [
         hypotheses
-        for batch in valid.batches
+        for batch in watch(f"beam {width} on valid", valid.batches)
         for hypotheses in find_several(model.actor, batch.sources, batch.source_mask, Search(width), ALL)
     ]
 

@@ -1,0 +1,83 @@
+"""Runs on their test sets, greedily and by beam search, and the figures of a method's seeds together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+import numpy as np
+
+from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.evaluation import interval, paired_p_value
+from seqcritic.report.comparison import BeamScore
+from seqcritic.scores.score import CorpusScore
+from seqcritic.training.run_evaluation import RunEvaluation
+from seqcritic.training.run_folder import read_settings
+from seqcritic.training.stored_evaluation import StoredEvaluations
+from seqcritic.training.watching import Watch, with_prefix
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """One run on its test set: greedily and, where asked for, by beam search with the ρ tuned for it."""
+
+    folder: Path
+    greedy: RunEvaluation
+    beam: RunEvaluation | None
+    search: Search
+
+
+class TestScore(TypedDict):
+    """The fields that greedy search and beam search have in common in a row of a comparison."""
+
+    score: float
+    low: float
+    high: float
+    p_value: float | None
+    seed_scores: tuple[float, ...]
+
+
+def judge_run(folder: Path, label: str, beam: int | None, watch: Watch) -> JudgedRun:
+    """Evaluate a run, as far as it has not been evaluated before; progress is shown with the run's label."""
+    stored = StoredEvaluations(folder, with_prefix(f"{label}, seed {read_settings(folder).seed}", watch))
+    greedy = stored.on_test()
+    if beam is None:
+        return JudgedRun(folder, greedy, None, GREEDY)
+    search = stored.tuned(beam)
+    return JudgedRun(folder, greedy, stored.on_test(search), search)
+
+
+def greedy_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: CorpusScore) -> TestScore:
+    """Return the greedy test score of a method's seeds, tested against a baseline's unless that is empty."""
+    return _test_score([run.greedy for run in runs], [run.greedy for run in baseline], metric)
+
+
+def beam_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: CorpusScore) -> BeamScore | None:
+    """Return the same by beam search, or None where there was none."""
+    ours, theirs = ([run.beam for run in group if run.beam is not None] for group in (runs, baseline))
+    if not ours:
+        return None
+    rhos = tuple(run.search.length_reward for run in runs)
+    return BeamScore(runs[0].search.width, rhos, **_test_score(ours, theirs, metric))
+
+
+def signature_of_tuned(runs: Sequence[JudgedRun]) -> str:
+    """Return the signature of a beam search for runs each of which has its own length reward."""
+    if runs[0].beam is None:
+        return ""
+    parts = runs[0].beam.signature.split("|")
+    return "|".join("rho:tuned-on-valid" if part.startswith("rho:") else part for part in parts)
+
+
+def _test_score(ours: Sequence[RunEvaluation], theirs: Sequence[RunEvaluation], metric: CorpusScore) -> TestScore:
+    runs, baseline = ([evaluation.statistics for evaluation in group] for group in (ours, theirs))
+    low, high = interval(runs, metric)
+    return TestScore(
+        score=float(np.mean([evaluation.score for evaluation in ours])),
+        low=low,
+        high=high,
+        p_value=paired_p_value(runs, baseline, metric) if baseline else None,
+        seed_scores=tuple(evaluation.score for evaluation in ours),
+    )

@@ -1,0 +1,89 @@
+"""The counted tokens of a padded batch without the padding: step after step, the longest rows first.
+
+At every step the rows that go on are then the first ones, and a loop over the steps works on ever fewer rows. Packed
+arrays have one row for each counted token.
+
+Shapes: B rows, T steps, N counted tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+class Packing(NamedTuple):
+    """Where the counted tokens of a batch [B, T] stand in packed arrays [N, …]."""
+
+    counts: tuple[int, ...]  # rows at each step
+    order: Tensor  # [B], the rows, the longest first
+    places: Tensor  # [N], row · T + step
+    previous: Tensor  # [N − counts[0]], the packed place of the same row's token before, from the second step on
+    mirrored: Tensor  # [N], the packed place of the token as far from its row's end as this one is from its beginning
+
+    @property
+    def num_first(self) -> int:
+        """How many tokens have none before them."""
+        return self.counts[0]
+
+
+def pack(mask: Tensor) -> Packing:
+    """Return the packing of the tokens where mask [B, T] is True; in every row these come first."""
+    length = mask.shape[1]
+    lengths, order = mask.sum(dim=1).sort(descending=True, stable=True)
+    alive = torch.arange(length, device=mask.device)[:, None] < lengths  # [T, B]
+    counts = alive.sum(dim=1)
+    offsets = counts.cumsum(dim=0) - counts
+    steps, rows = alive.nonzero(as_tuple=True)
+    first = int(counts[0])
+    return Packing(
+        tuple(count for count in counts.tolist() if count),
+        order,
+        order[rows] * length + steps,
+        offsets[steps[first:] - 1] + rows[first:],
+        offsets[lengths[rows] - 1 - steps] + rows,
+    )
+
+
+class _Moved(torch.autograd.Function):
+    """Rows taken from an array, or put into one of zeros, where no row is taken or put twice."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, places: Tensor, length: int | None) -> Tensor:
+        """Take the rows at `places`, or put rows to `places` of an array of some length."""
+        ctx.save_for_backward(places)
+        ctx.length, ctx.num_rows = length, len(rows)
+        return _take(rows, places) if length is None else _put(rows, places, length)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        """Put back what was taken, take back what was put."""
+        (places,) = ctx.saved_tensors
+        moved = _put(gradient, places, ctx.num_rows) if ctx.length is None else _take(gradient, places)
+        return moved, None, None
+
+
+def take_rows(rows: Tensor, places: Tensor) -> Tensor:
+    """Return the rows [N, …] at different places [N] of an array."""
+    taken: Tensor = _Moved.apply(rows, places, None)  # type: ignore[no-untyped-call]
+    return taken
+
+
+def put_rows(rows: Tensor, places: Tensor, length: int) -> Tensor:
+    """Return an array [length, …] of zeros with rows [N, …] at different places [N]."""
+    array: Tensor = _Moved.apply(rows, places, length)  # type: ignore[no-untyped-call]
+    return array
+
+
+def _take(rows: Tensor, places: Tensor) -> Tensor:
+    return rows.index_select(0, places)
+
+
+def _put(rows: Tensor, places: Tensor, length: int) -> Tensor:
+    shape = (length, *rows.shape[1:])
+    array = rows.new_empty(shape) if len(rows) == length else rows.new_zeros(shape)
+    return array.index_copy_(0, places, rows)

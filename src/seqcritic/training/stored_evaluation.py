@@ -1,0 +1,73 @@
+"""Evaluations of a run kept beside it, so that what has been searched once is not searched again.
+
+Each file of RUN/evaluations holds the predictions of one search, or a tuned length reward ρ, under a key: the digest of
+the actor's weights and the signature (text, search, versions). Under another key it is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.evaluation import corpus_metric, predict_batches, signature
+from seqcritic.training.run_evaluation import RunEvaluation, judge_predictions, load_for_evaluation
+from seqcritic.training.tuning import tune_model
+from seqcritic.training.watching import Watch, unwatched
+
+EVALUATIONS_FOLDER = "evaluations"
+
+
+class StoredEvaluations:
+    """Judges the best actor of a run, and reads what it has judged before."""
+
+    def __init__(self, run: Path, watch: Watch = unwatched) -> None:
+        self.folder = run / EVALUATIONS_FOLDER
+        self.watch = watch
+        self.model, self.task = load_for_evaluation(run, ())
+
+    def on_test(self, search: Search = GREEDY) -> RunEvaluation:
+        """Return the evaluation of a search on the test set."""
+        test = self.task.evaluation_set("test")
+
+        def predict() -> list[str]:
+            batches = self.watch(f"{search.describe()} on test", test.batches)
+            return predict_batches(self.model.actor, self.task, batches, search)
+
+        name = f"test-{search.describe().replace(' ', '-')}"
+        predictions = self._remember(name, self._key("test", len(test.references), search), predict)
+        return judge_predictions(self.model, self.task, "test", test, search, predictions)
+
+    def tuned(self, width: int) -> Search:
+        """Return the beam search of a width with the length reward that is best on the validation set."""
+        key = self._key("valid", len(self.task.evaluation_set("valid").references), Search(width))
+
+        def tune() -> dict[str, Any]:
+            best, scores = tune_model(self.model, self.task, width, self.watch)
+            return {"rho": best, "scores": {f"{rho:g}": score for rho, score in scores.items()}}
+
+        return Search(width, self._remember(f"valid-beam-{width}-rho", key, tune)["rho"])
+
+    def _key(self, split: str, num_sentences: int, search: Search) -> str:
+        text = signature(self.task, corpus_metric(self.model.settings), split, num_sentences, search)
+        return f"actor:{self.model.description['digests']['actor']}|{text}"
+
+    def _remember(self, name: str, key: str, make: Callable[[], Any]) -> Any:
+        path = self.folder / f"{name}.json"
+        # A damaged file counts as none.
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content["key"] == key:
+                return content["result"]
+        result = make()
+        # A run may be another person's, which can be read and not written to.
+        with suppress(OSError):
+            self.folder.mkdir(exist_ok=True)
+            temporary = self.folder / f".{name}.{os.getpid()}.partial"
+            temporary.write_text(json.dumps({"key": key, "result": result}, indent=1), encoding="utf-8")
+            temporary.rename(path)
+        return result

@@ -1,0 +1,43 @@
+"""What a person sees while a model is judged: a bar in a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from seqcritic.data.batch import Batch
+
+PLAIN_SECONDS = 15.0
+
+Watch = Callable[[str, Sequence[Batch]], Iterable[Batch]]
+
+
+def unwatched(title: str, batches: Sequence[Batch]) -> Iterable[Batch]:
+    """Return the batches as they are."""
+    return batches
+
+
+def watched(title: str, batches: Sequence[Batch]) -> Iterator[Batch]:
+    """Yield the batches and show on standard error how many of their sentences are done."""
+    console = Console(stderr=True)
+    total, done = sum(map(len, batches)), 0
+    printed_at = time.monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title, total=total)
+        for batch in batches:
+            yield batch
+            done += len(batch)
+            progress.update(task, completed=done)
+            if not console.is_terminal and time.monotonic() - printed_at >= PLAIN_SECONDS:
+                printed_at = time.monotonic()
+                print(f"{title}: {done}/{total} sentences", file=sys.stderr, flush=True)
+
+
+def with_prefix(prefix: str, watch: Watch) -> Watch:
+    """Return a watch that sets a prefix before every title."""
+    return lambda title, batches: watch(f"{prefix}: {title}", batches)
