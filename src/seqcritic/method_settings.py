@@ -31,12 +31,12 @@ METHODS = {
     "reinforce": Traits(1.5, 2.2, needs_baseline=True),
     "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
     "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
-    "reinforce-multisample": Traits(4.0, 4.5),
-    "self-critical": Traits(1.8, 2.4),
-    "scheduled-sampling": Traits(1.5, 2.0),
-    "mixer": Traits(1.5, 2.2, needs_baseline=True),
-    "minimum-risk": Traits(9.0, 9.0),
-    "raml": Traits(1.3, 1.8),
+    "reinforce-multisample": Traits(3.4, 4.2),
+    "self-critical": Traits(1.9, 2.5),
+    "scheduled-sampling": Traits(1.3, 1.8),
+    "mixer": Traits(1.5, 2.1, needs_baseline=True),
+    "minimum-risk": Traits(9.1, 9.1),
+    "raml": Traits(1.4, 1.9),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
