@@ -36,7 +36,8 @@ def export(
     """Write the actor of a finished run to the new folder `out` and return it.
 
     `card` is a file to take as the model card; without it a card is written from the run, with its score if it was
-    compared or reported, and from `results`, files that `evaluate --json` has printed. `half` stores 16 bits a weight, if that changes no prediction of a sample.
+    compared or reported, and from `results`, files that `evaluate --json` has printed. `half` stores 16 bits a weight,
+    if that changes no prediction of a sample.
     """
     target = Path(out)
     if target.exists():
