@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.draws import branch, choose, draw_numbers
+from seqcritic.decoding.draws import choose, draw_numbers, fork
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
@@ -36,7 +36,7 @@ def continue_prefixes(
 
     The random numbers of a row are its own, whatever the others are and however long they grow.
     """
-    own = branch(generator)
+    own = fork(generator)
     width = int(caps.max())
     states, numbers, rows, places = [], [], [], []
     state = actor.start(memory)
