@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from seqcritic.cli import main
+from seqcritic.method_settings import METHODS as ALL_METHODS
 
 WORDS = [
     "the",
@@ -39,7 +40,7 @@ WORDS = [
     "in",
     "spring",
 ]
-METHODS = ("likelihood", "reinforce", "reinforce-critic", "actor-critic", "actor-critic+likelihood")
+METHODS = (*ALL_METHODS, "actor-critic+likelihood", "raml+likelihood")
 PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]
 SHORT = [f"phases.{phase}.updates=4" for phase in ("actor", "critic", "train")]

@@ -13,6 +13,9 @@ from seqcritic.data_settings import DataSettings, SpellingSettings
 from seqcritic.method_settings import LABELS, TYPICAL_COSTS, MethodSettings
 from seqcritic.sections import Paths, Positive, Rate, Section
 
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["float32", "bfloat16", "float64"]
+
 
 class NetworkSettings(Section):
     """Sizes of an encoder-decoder."""
@@ -97,7 +100,7 @@ class PhasesSettings(Section):
 class TrainingSettings(Section):
     """How updates are made, judged and saved."""
 
-    batch: Positive = 32
+    batch: Positive = Field(32, description="examples of an update, for each process that trains")
     clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         50.0, description="largest gradient norm of a network"
     )
@@ -158,6 +161,10 @@ class Settings(Section):
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 1
     threads: Positive = 1
+    device: DeviceName = Field("auto", description="cpu, cuda, mps, or auto: a CUDA device if there is one")
+    precision: Precision = Field(
+        "float32", description="of training; bfloat16 for matrix products in bfloat16 where the device is fast at it"
+    )
     data: DataSettings = SpellingSettings()
     actor: ActorSettings = ActorSettings()
     critic: CriticSettings = CriticSettings()

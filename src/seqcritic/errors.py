@@ -15,6 +15,20 @@ class NonFiniteError(ArithmeticError):
     exit_code = 3
 
 
+class LostProcess(Exception):
+    """Another process of a training on several has ended, so that this one cannot go on; checkpoints are kept."""
+
+    exit_code = 4
+
+
+class Quiet(Exception):
+    """Ends this process without a word: another one of the same training has said why."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(f"exit code {exit_code}")
+        self.exit_code = exit_code
+
+
 class Interrupted(Exception):
     """The run was asked to stop by a signal and has written its checkpoint."""
 

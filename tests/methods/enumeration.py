@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -79,10 +80,10 @@ class World:
                     values[row, step, action] = (weights * returns).sum() / weights.sum()
         return values
 
-    def sample_of(self, row: int) -> Sample:
-        """Return one sequence as the sampler would have returned it."""
-        length = len(self.sequences[row])
-        part = (slice(row, row + 1), slice(0, length))
+    def sample_of(self, rows: Sequence[int]) -> Sample:
+        """Return some sequences as the sampler would have returned them."""
+        chosen = list(rows)
+        part = (chosen, slice(0, max(len(self.sequences[row]) for row in chosen)))
         probabilities = torch.softmax(self.logits[part].detach(), 2)
         entropies = torch.special.entr(probabilities).sum(2)
         return Sample(self.tokens[part], self.mask[part], probabilities, self.states[part].detach(), entropies)

@@ -1,8 +1,14 @@
-"""Every estimator against the exact gradient of the expected return, by enumeration, in float64."""
+"""Every estimator that claims to be unbiased against the exact gradient of the expected return, in float64.
+
+The expectation of an estimate is taken by enumeration: the method runs on every sequence, or on every pair where it
+draws two samples, and its gradients are averaged by their exact probabilities.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -11,6 +17,7 @@ from torch import Tensor, nn
 from enumeration import (
     NUM_STEPS,
     NUM_TOKENS,
+    SIZES,
     World,
     gradients,
     largest_difference,
@@ -18,54 +25,32 @@ from enumeration import (
     make_batch,
     make_world,
 )
-from seqcritic.method_settings import MethodSettings
+from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods import losses, rollout
-from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.method import Method
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
+from seqcritic.methods.registry import REWARD_METHODS
 from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.scores.edit_distance import EditDistanceScore
 
+SCORE = EditDistanceScore(normalise=False)
+Table = Callable[[World], Tensor]
+
 
 class TabularCritic(nn.Module):
-    """A critic whose values are given for every sequence; one row of the table is looked up at a time."""
+    """A critic whose values are given for every sequence; those of some rows are looked up at a time."""
 
     def __init__(self, table: Tensor) -> None:
         super().__init__()
         self.table = nn.Parameter(table)
-        self.row = 0
+        self.rows = [0]
 
     def encode(self, references: Tensor, mask: Tensor) -> Memory:
         return Memory(references, references, references)
 
     def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Tensor:
-        return self.table[self.row : self.row + 1, : predictions.shape[1]]
-
-
-def expected_gradients(
-    method: Method, networks: Networks, world: World, monkeypatch: pytest.MonkeyPatch
-) -> list[Tensor]:
-    """Run the method on every sequence in turn and average its actor gradient by the exact probabilities."""
-    total = [torch.zeros_like(parameter) for parameter in networks.actor.parameters()]
-    probabilities = world.sequence_probabilities.detach()
-    for row in range(len(world.sequences)):
-        monkeypatch.setattr(rollout, "sample", lambda *rest, row=row: world.sample_of(row))
-        for critic in (networks.critic, networks.target_critic):
-            if critic is not None:
-                critic.row = row
-        outcome = method(networks, make_batch(), torch.Generator(), 0.0)
-        for sum_so_far, gradient in zip(total, gradients(outcome.loss, networks.actor), strict=True):
-            sum_so_far += probabilities[row] * gradient
-    return total
-
-
-def critic_networks(table: Callable[[World], Tensor], world: World) -> Networks:
-    values = table(world)
-    networks = Networks(make_actor())
-    networks.critic, networks.target_critic = TabularCritic(values), TabularCritic(values.clone())  # type: ignore[assignment]
-    return networks
+        return self.table[self.rows, : predictions.shape[1]]
 
 
 def random_table(world: World) -> Tensor:
@@ -79,64 +64,102 @@ def random_table(world: World) -> Tensor:
     return table
 
 
+@dataclass(frozen=True)
+class Estimator:
+    """A method, the samples it draws for an example, its own knobs, and the values of its critic."""
+
+    name: str
+    samples: int = 1
+    knobs: tuple[tuple[str, object], ...] = ()
+    table: Table = random_table
+
+    def method(self, shaping: bool = True, likelihood_weight: float = 0.0) -> Method:
+        settings = MethodSettings(name=self.name, likelihood_weight=likelihood_weight, **dict(self.knobs))
+        return REWARD_METHODS[self.name](settings, SCORE, shaping)
+
+    def networks(self, world: World) -> Networks:
+        """Return what the method needs, each network as wrong as it may be."""
+        networks, needs = Networks(make_actor()), METHODS[self.name]
+        if needs.needs_critic:
+            values = self.table(world)
+            networks.critic, networks.target_critic = TabularCritic(values), TabularCritic(values.clone())  # type: ignore[assignment]
+        if needs.needs_baseline:
+            networks.baseline = LinearBaseline(SIZES.hidden).double()
+            nn.init.normal_(networks.baseline.linear.weight, std=3.0, generator=torch.Generator().manual_seed(1))
+            nn.init.constant_(networks.baseline.linear.bias, -2.0)
+        return networks
+
+
+UNBIASED = (
+    Estimator("actor-critic", table=World.exact_values),
+    Estimator("reinforce-critic"),
+    Estimator("reinforce"),
+    Estimator("reinforce-multisample", samples=2, knobs=(("reinforce_multisample", {"samples": 2}),)),
+    Estimator("self-critical"),
+)
+every_estimator = pytest.mark.parametrize("estimator", UNBIASED, ids=[estimator.name for estimator in UNBIASED])
+
+
 @pytest.fixture
 def world() -> World:
     return make_world(make_actor())
 
 
-def exact_loss_gradients(world: World, networks: Networks) -> list[Tensor]:
+def expected_gradients(
+    method: Method,
+    networks: Networks,
+    world: World,
+    samples: int,
+    monkeypatch: pytest.MonkeyPatch,
+    of: str = "actor",
+) -> list[Tensor]:
+    """Run the method on every tuple of sequences and average a network's gradient by the exact probabilities."""
+    network = getattr(networks, of)
+    total = [torch.zeros_like(parameter) for parameter in network.parameters()]
+    probabilities = world.sequence_probabilities.detach()
+    for rows in itertools.product(range(len(world.sequences)), repeat=samples):
+        monkeypatch.setattr(rollout, "sample", lambda *rest, rows=rows: world.sample_of(rows))
+        for critic in (networks.critic, networks.target_critic):
+            if critic is not None:
+                critic.rows = list(rows)
+        outcome = method(networks, make_batch(), torch.Generator(), 0.0)
+        for sum_so_far, gradient in zip(total, gradients(outcome.loss, network), strict=True):
+            sum_so_far += probabilities[list(rows)].prod() * gradient
+    return total
+
+
+def exact_loss_gradients(networks: Networks) -> list[Tensor]:
     """The gradient of −V for the networks' actor, whose weights are the world's."""
     return gradients(-make_world(networks.actor).expected_return, networks.actor)
 
 
-SETTINGS = MethodSettings(name="actor-critic")
-SCORE = EditDistanceScore(normalise=False)
-
-
-def test_actor_critic_with_exact_values_is_the_gradient_of_the_expected_return(world, monkeypatch):
-    networks = critic_networks(World.exact_values, world)
-    found = expected_gradients(ActorCritic(SETTINGS, SCORE, True), networks, world, monkeypatch)
-    assert largest_difference(found, exact_loss_gradients(world, networks)) < 1e-8
-
-
-def test_actor_critic_with_wrong_values_is_biased(world, monkeypatch):
-    networks = critic_networks(random_table, world)
-    found = expected_gradients(ActorCritic(SETTINGS, SCORE, True), networks, world, monkeypatch)
-    assert largest_difference(found, exact_loss_gradients(world, networks)) > 1e-3
-
-
 @pytest.mark.parametrize("shaping", [True, False])
-def test_reinforce_critic_is_unbiased_with_any_critic(world, monkeypatch, shaping):
-    networks = critic_networks(random_table, world)
-    found = expected_gradients(ReinforceCritic(SETTINGS, SCORE, shaping), networks, world, monkeypatch)
-    assert largest_difference(found, exact_loss_gradients(world, networks)) < 1e-8
+@every_estimator
+def test_the_estimate_is_unbiased(estimator, shaping, monkeypatch):
+    world = make_world(make_actor(), shaping)
+    networks = estimator.networks(world)
+    found = expected_gradients(estimator.method(shaping), networks, world, estimator.samples, monkeypatch)
+    assert largest_difference(found, exact_loss_gradients(networks)) < 1e-8
 
 
-@pytest.mark.parametrize("shaping", [True, False])
-def test_reinforce_is_unbiased_with_any_linear_baseline(world, monkeypatch, shaping):
-    networks = Networks(make_actor(), baseline=LinearBaseline(5).double())
-    nn.init.normal_(networks.baseline.linear.weight, std=3.0, generator=torch.Generator().manual_seed(1))
-    nn.init.constant_(networks.baseline.linear.bias, -2.0)
-    found = expected_gradients(Reinforce(SETTINGS, SCORE, shaping), networks, world, monkeypatch)
-    assert largest_difference(found, exact_loss_gradients(world, networks)) < 1e-8
-
-
-@pytest.mark.parametrize("method", [ActorCritic, ReinforceCritic, Reinforce])
-def test_the_likelihood_term_is_added_with_its_weight(world, monkeypatch, method):
-    def networks() -> Networks:
-        made = critic_networks(random_table, world)
-        made.baseline = LinearBaseline(5).double()
-        return made
-
-    plain = expected_gradients(method(SETTINGS, SCORE, True), networks(), world, monkeypatch)
-    mixed_settings = MethodSettings(likelihood_weight=0.25)
-    mixed_networks = networks()
-    mixed = expected_gradients(method(mixed_settings, SCORE, True), mixed_networks, world, monkeypatch)
-    actor, batch = mixed_networks.actor, make_batch()
+@every_estimator
+def test_the_likelihood_term_is_added_with_its_weight(estimator, world, monkeypatch):
+    networks = estimator.networks(world)
+    plain = expected_gradients(estimator.method(), networks, world, estimator.samples, monkeypatch)
+    method = estimator.method(likelihood_weight=0.25)
+    mixed = expected_gradients(method, networks, world, estimator.samples, monkeypatch)
+    actor, batch = networks.actor, make_batch()
     logits, _ = actor.score(actor.encode(batch.sources, batch.source_mask), batch.references)
     likelihood = losses.likelihood_loss(torch.log_softmax(logits, 2), batch.references, batch.reference_mask)
     expected = [a + 0.25 * b for a, b in zip(plain, gradients(likelihood, actor), strict=True)]
     assert largest_difference(mixed, expected) < 1e-10
+
+
+def test_actor_critic_with_wrong_values_is_biased(world, monkeypatch):
+    wrong = Estimator("actor-critic")
+    networks = wrong.networks(world)
+    found = expected_gradients(wrong.method(), networks, world, 1, monkeypatch)
+    assert largest_difference(found, exact_loss_gradients(networks)) > 1e-3
 
 
 def test_the_exact_values_are_a_fixed_point_of_the_bellman_backup(world):

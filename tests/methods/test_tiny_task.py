@@ -15,6 +15,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import corrupt
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy
+from seqcritic.method_settings import METHODS
 from seqcritic.methods.rollout import num_tokens
 from seqcritic.models.actor import Actor
 from seqcritic.scores.edit_distance import EditDistanceScore
@@ -27,7 +28,7 @@ WORDS = torch.tensor([[1, 2, 3], [3, 1, 2], [2, 4, 4], [5, 5, 1], [4, 1, 5], [1,
 SCORE = EditDistanceScore(normalise=False)
 BATCH, RATE = 64, 2e-3
 NUM_WARM, NUM_CRITIC, NUM_TRAIN = 250, 400, 500
-LABELS = ("likelihood", "reinforce", "reinforce-critic", "actor-critic", "actor-critic+likelihood")
+LABELS = (*METHODS, "actor-critic+likelihood", "mixer+likelihood")
 SIZES = [f"{network}.{size}=16" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
 
 
@@ -54,7 +55,7 @@ def error_rate(actor: Actor) -> float:
 def run(learner: Learner, phase: str, first: int, count: int) -> list[dict[str, float]]:
     """Make `count` updates of a phase on fresh pairs."""
     learner.start_phase(phase)
-    return [learner.update(draw(BATCH, seed), RATE) for seed in range(first, first + count)]
+    return [learner.update(draw(BATCH, first + done), RATE, done / count) for done in range(count)]
 
 
 @pytest.fixture(scope="module")

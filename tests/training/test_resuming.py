@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support import (
+    ALL_METHODS,
     METHODS,
     Fork,
     method_overrides,
@@ -23,8 +24,10 @@ from support import (
     write_recipe,
 )
 
-# One moment in each phase; likelihood and reinforce have no critic to pre-train: they train from update 20 on.
-KILLED_AT = {label: (8, 28, 48) for label in METHODS} | {"likelihood": (8, 24, 32), "reinforce": (8, 24, 32)}
+# One moment in each phase; a method without a critic trains from update 20 on.
+KILLED_AT = {
+    label: (8, 28, 48) if ALL_METHODS[label.partition("+")[0]].needs_critic else (8, 24, 32) for label in METHODS
+}
 # What draws more random numbers, holds more state, or names its weights differently.
 OPTIONS = [
     "actor.encoder=window",
@@ -32,6 +35,7 @@ OPTIONS = [
     "critic.dropout=0.2",
     "critic.tied=true",
     "method.samples=2",
+    "method.target_samples=3",
     "phases.actor.keep=last",
     "phases.critic.patience=9",
     "phases.train.final_learning_rate=0.001",

@@ -25,16 +25,33 @@ class Batch:
     def __len__(self) -> int:
         return self.sources.shape[0]
 
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
+        return Batch(*(field.to(device) for field in self._fields()))
+
+    def part(self, first: int, last: int) -> Batch:
+        """Return the examples `first` up to, without, `last`, padded no longer than their longest."""
+        sources, source_mask, references, reference_mask = (field[first:last] for field in self._fields())
+        width, reference_width = int(source_mask.sum(dim=1).max()), int(reference_mask.sum(dim=1).max())
+        return Batch(
+            sources[:, :width],
+            source_mask[:, :width],
+            references[:, :reference_width],
+            reference_mask[:, :reference_width],
+        )
+
+    def _fields(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.sources, self.source_mask, self.references, self.reference_mask
+
     def repeat(self, times: int) -> Batch:
         """Return the batch with every example standing `times` times in a row."""
         if times == 1:
             return self
-        return Batch(
-            *(
-                field.repeat_interleave(times, dim=0)
-                for field in (self.sources, self.source_mask, self.references, self.reference_mask)
-            )
-        )
+        return Batch(*(field.repeat_interleave(times, dim=0) for field in self._fields()))
+
+    def select(self, rows: Tensor) -> Batch:
+        """Return some examples."""
+        return Batch(*(field[rows] for field in self._fields()))
 
 
 def pad(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:

@@ -61,10 +61,11 @@ def beam_search(
     encoded = actor.encode(sources, source_mask)
     memory, state = encoded, actor.start(encoded)
     rows = torch.arange(len(caps), device=caps.device)  # [R]
-    log_probs = torch.zeros_like(caps, dtype=torch.float64)[:, None]  # [R, W], -inf where nothing is alive
+    precise = torch.float32 if caps.device.type == "mps" else torch.float64  # MPS has no float64
+    log_probs = torch.zeros_like(caps, dtype=precise)[:, None]  # [R, W], -inf where nothing is alive
     tokens = sources.new_empty(len(caps), 1, 0)  # [R, W, T]
     results: list[list[Hypothesis]] = [[] for _ in range(len(caps))]
-    to_beat = torch.full(caps.shape, -torch.inf, dtype=torch.float64, device=caps.device)  # [B]
+    to_beat = torch.full(caps.shape, -torch.inf, dtype=precise, device=caps.device)  # [B]
 
     for length in range(1, int(caps.max()) + 1):
         num_rows, num_live = log_probs.shape
@@ -96,7 +97,7 @@ def _expand(logits: Tensor, log_probs: Tensor, width: int) -> tuple[Tensor, Tens
     """Return log-probability, parent and token of the most probable expansions, each [R, width] or all there are.
 
     Only the `width` likeliest tokens of a hypothesis [R * W, V] can be among them. They are chosen by their logits, as
-    in greedy search, and added to log_probs [R, W] in float64: rounding must not make unequal sums equal.
+    in greedy search, and added to log_probs [R, W], which are float64: rounding must not make unequal sums equal.
     """
     likeliest = _highest(logits, width)  # [R * W, K]
     steps = torch.log_softmax(logits, dim=1).gather(1, likeliest)
@@ -123,7 +124,7 @@ def _highest(values: Tensor, count: int) -> Tensor:
 def _bound(log_probs: Tensor, length_reward: float, length: int, caps: Tensor) -> Tensor:
     """Return the highest score [R] that any descendant of live hypotheses [R, W] of one length can end with."""
     reach = caps - 1 if length_reward > 0 else torch.full_like(caps, length)
-    return log_probs.max(dim=1).values + length_reward * reach.double()
+    return log_probs.max(dim=1).values + length_reward * reach.to(log_probs.dtype)
 
 
 def _close(emitted: list[int], log_prob: float, length_reward: float) -> Hypothesis:

@@ -4,10 +4,15 @@ The numbers of one call come from a generator of their own, seeded by a single d
 caller's generator moves by one step. They are drawn on the CPU step by step, so that the first steps are the same for
 any number of steps, and the same on every device.
 
+Where several processes share an update's examples, each draws the numbers of all of them and keeps its own: the samples
+of an example do not depend on the number of processes.
+
 Shapes: B rows, T steps, V vocabulary.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,11 +21,56 @@ BITS = 32
 SCALE = 1 << 30  # of probabilities as whole numbers: their sum, which rounding may raise a little, fits 32 bits
 
 
+@dataclass(frozen=True)
+class Share:
+    """Which of an update's examples one process holds: `first` up to, without, `last` of `total`."""
+
+    first: int
+    last: int
+    total: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    @property
+    def fraction(self) -> float:
+        """What part of the whole it is."""
+        return len(self) / self.total
+
+
+class SharedGenerator(torch.Generator):
+    """The generator of a process that holds a share of an update's examples; all processes seed it alike."""
+
+    share: Share | None = None
+
+
 def draw_numbers(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
-    """Return whole numbers [T, B], uniform in [0, 2³²), on the CPU."""
+    """Return whole numbers [T, B], uniform in [0, 2³²), on the CPU.
+
+    The rows are the examples of the update, or of the generator's share of it, each as many times in a row.
+    """
     seed = int(torch.randint(1 << 62, (), generator=generator, device="cpu"))
     own = torch.Generator().manual_seed(seed)
-    return torch.randint(1 << BITS, (num_steps, num_rows), generator=own, device="cpu")
+    share = generator.share if isinstance(generator, SharedGenerator) else None
+    if share is None:
+        return torch.randint(1 << BITS, (num_steps, num_rows), generator=own, device="cpu")
+    samples, rest = divmod(num_rows, len(share))
+    assert rest == 0, "rows are whole examples"
+    numbers = torch.randint(1 << BITS, (num_steps, share.total * samples), generator=own, device="cpu")
+    return numbers[:, share.first * samples : share.last * samples]
+
+
+def draw_uniform(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
+    """Return float64 numbers [T, B], uniform in [0, 1), on the CPU."""
+    return draw_numbers(generator, num_steps, num_rows).double() / (1 << BITS)
+
+
+def branch(generator: torch.Generator) -> torch.Generator:
+    """Return a generator of the same kind, seeded by one draw: however much it draws, the other moves by one step."""
+    own = type(generator)()
+    for name, value in getattr(generator, "__dict__", {}).items():
+        setattr(own, name, value)
+    return own.manual_seed(int(torch.randint(1 << 62, (), generator=generator, device="cpu")))
 
 
 def choose(probabilities: Tensor, numbers: Tensor) -> Tensor:

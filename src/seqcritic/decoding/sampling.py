@@ -29,10 +29,17 @@ class Sample:
 
 
 @torch.no_grad()
-def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generator) -> Sample:
+def sample(
+    actor: Actor,
+    memory: Memory,
+    caps: Tensor,
+    generator: torch.Generator,
+    given: tuple[Tensor, Tensor] | None = None,
+) -> Sample:
     """Sample until the end token or until a row has caps [B] tokens, its end token counted.
 
     A row's tokens depend on its own random numbers only, not on when the others end. Rows leave the batch as they end.
+    `given`: tokens [B, U] and how many of them, [B], each row begins with; their numbers are drawn all the same.
     """
     state = actor.start(memory)
     numbers = draw_numbers(generator, int(caps.max()), len(caps)).to(caps.device)  # [T, B]
@@ -45,6 +52,8 @@ def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generato
         entropies = _entropies(logits, distribution, drawn)
         if not bool(torch.isfinite(entropies).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
+        if given is not None and step < given[0].shape[1]:
+            drawn = torch.where(given[1][rows] > step, given[0][rows, step], drawn)
         columns.append((rows, drawn, distribution, state.hidden, entropies))
         going = (drawn != END) & (caps[rows] > step + 1)
         if not bool(going.any()):
@@ -52,7 +61,7 @@ def sample(actor: Actor, memory: Memory, caps: Tensor, generator: torch.Generato
         if not bool(going.all()):
             rows, drawn, memory, state = rows[going], drawn[going], memory.select(going), state.select(going)
         state = actor.step(memory, state, drawn)
-    return _collect(columns, len(caps))
+    return collect(columns, len(caps))
 
 
 def _entropies(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
@@ -63,7 +72,7 @@ def _entropies(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
     return normaliser[:, 0] - mean_logit
 
 
-def _collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
+def collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
     """Return steps over the rows still alive, each (rows, tokens, probabilities, states, entropies), as one sample."""
     rows, *fields = zip(*columns, strict=True)
     steps = torch.cat([torch.full_like(alive, step) for step, alive in enumerate(rows)])

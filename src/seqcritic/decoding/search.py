@@ -35,13 +35,13 @@ GREEDY = Search()
 
 
 def find_best(actor: Actor, sources: Tensor, source_mask: Tensor, search: Search) -> Tensor:
-    """Return the best prediction of each source [B, S] as padded tokens [B, T]."""
+    """Return the best prediction of each source [B, S], on whatever device, as padded tokens [B, T]."""
     if search.width == 1:
-        return greedy(actor, sources, source_mask)
+        return greedy(actor, sources.to(actor.device), source_mask.to(actor.device))
     best = [hypotheses[0].tokens for hypotheses in find_several(actor, sources, source_mask, search, 1)]
-    tokens = torch.full((len(best), max(map(len, best), default=0) + 1), END, dtype=torch.int64)
+    tokens = torch.full((len(best), max(map(len, best), default=0) + 1), END, dtype=torch.int64, device="cpu")
     for row, found in enumerate(best):
-        tokens[row, : len(found)] = torch.tensor(found, dtype=torch.int64)
+        tokens[row, : len(found)] = torch.tensor(found, dtype=torch.int64, device="cpu")
     return tokens
 
 
@@ -49,6 +49,7 @@ def find_several(
     actor: Actor, sources: Tensor, source_mask: Tensor, search: Search, num_best: int
 ) -> list[list[Hypothesis]]:
     """Return the best hypotheses of each source, best first, a few sources at a time."""
+    sources, source_mask = sources.to(actor.device), source_mask.to(actor.device)
     size = max(1, BEAM_PLACES // search.width)
     found: list[list[Hypothesis]] = []
     for first in range(0, len(sources), size):

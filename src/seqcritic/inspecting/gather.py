@@ -58,8 +58,9 @@ def inspect_example(
     Each step holds the `top` tokens by value and by probability, and the attention by which they were found.
     """
     assert len(example) == 1, "one example at a time"
+    rewarded, example = example.to(torch.device("cpu")), example.to(actor.device)
     tokens = _greedy_tokens(actor, example) if prediction is None else [*prediction, END]
-    taken_T = torch.tensor(tokens)
+    taken_T = torch.tensor(tokens, device=actor.device)
     memory = actor.encode(example.sources, example.source_mask)
     logits_BTV, states_BTH = actor.score(memory, taken_T[None])
     probabilities_TV = torch.softmax(logits_BTV, dim=2)[0]
@@ -72,7 +73,7 @@ def inspect_example(
     if not bool((torch.isfinite(values_TV) & torch.isfinite(probabilities_TV)).all()):
         raise NonFiniteError("a value of the critic or a probability of the actor is not finite")
 
-    rewards = _rewards(judge, tokens, example)
+    rewards = _rewards(judge, tokens, rewarded)
     best_TK, likeliest_TK = _leaders(values_TV, top), _leaders(probabilities_TV, top)
 
     def candidate(step: int, number: int) -> report.Candidate:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from seqcritic.config import ScoreSettings
+from seqcritic.config import DeviceName, ScoreSettings
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.spelling import SpellingData
 from seqcritic.data.task import Task
@@ -36,9 +36,16 @@ class Languages:
     longest: int
 
 
-def inspect(run: str | Path, source: str, reference: str, prediction: str | None = None, top: int = 3) -> ValueTable:
+def inspect(
+    run: str | Path,
+    source: str,
+    reference: str,
+    prediction: str | None = None,
+    top: int = 3,
+    device: DeviceName = "auto",
+) -> ValueTable:
     """Follow a prediction (None for the greedy one) of a run's actor with the values of its critic."""
-    model = load_model(run)
+    model = load_model(run, device)
     critic = load_critic(run, model)
     task, settings = model.task, model.settings
     languages = languages_of(task)
@@ -61,12 +68,14 @@ def load_critic(run: str | Path, model: Model) -> Critic:
     """Return the critic that was trained beside a run's actor, or say that the method has none."""
     if "critic" not in model.description["digests"]:
         label = model.settings.method.label
-        raise UserError(f"{run} has no critic ({label} trains none); inspect a run of actor-critic or reinforce-critic")
+        if model.settings.method.needs_critic:
+            raise UserError(f"{run} was exported without its critic; give the run that it comes from")
+        raise UserError(f"{run} has no critic ({label} trains none); give a run of actor-critic or reinforce-critic")
     weights, _ = read_network(run, "critic")
     settings = model.settings
     critic = Critic(settings.critic, model.task.num_target_tokens, settings.actor.hidden, torch.Generator())
     load_weights(critic, weights, str(run))
-    return critic.eval()
+    return critic.to(model.actor.device).eval()
 
 
 def languages_of(task: Task) -> Languages:

@@ -1,4 +1,4 @@
-"""What actor-critic and REINFORCE share: sample, score the samples and the references in one pass of the actor.
+"""What methods that learn from predictions share: sample, score predictions and references in one pass of the actor.
 
 Shapes: B examples, M samples each, T tokens, V vocabulary, H actor state.
 """
@@ -12,29 +12,44 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.data.batch import Batch
-from seqcritic.decoding.sampling import Sample
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.losses import likelihood_loss, taken
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.rollout import Rollout, roll_out
+from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 from seqcritic.scores.score import Score
 
 
-@dataclass(frozen=True)
-class Experience:
-    """Samples with their rewards, and the trained actor's view of them."""
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """The trained actor's view of some tokens and, where they were asked for, of the references."""
 
-    rollout: Rollout
-    logits: Tensor  # [B·M, T, V] of the trained actor on the sampled tokens
+    logits: Tensor  # [B·M, T, V]
     states: Tensor  # [B·M, T, H], detached
-    likelihood_loss: Tensor | None
-    measurements: dict[str, Tensor]
+    reference_log_probabilities: Tensor | None = None  # [B, U, V]
+    likelihood_loss: Tensor | None = None
 
     def add_likelihood(self, loss: Tensor, weight: float) -> Tensor:
         """Return loss + λ_LL × likelihood loss."""
-        return loss if self.likelihood_loss is None else loss + weight * self.likelihood_loss
+        return loss if self.likelihood_loss is None or weight == 0 else loss + weight * self.likelihood_loss
+
+    def likelihood_measurement(self) -> dict[str, Tensor]:
+        """Return the likelihood loss to log, where there is one."""
+        return {} if self.likelihood_loss is None else {"likelihood_loss": self.likelihood_loss.detach()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experience(Scored):
+    """Samples with their rewards, and the trained actor's view of them."""
+
+    rollout: Rollout
+    measurements: dict[str, Tensor]
+
+    @property
+    def log_taken(self) -> Tensor:
+        """log p(ŷ_t | Ŷ_1..t-1) of the sampled tokens, [B·M, T]."""
+        return taken(torch.log_softmax(self.logits, dim=2), self.rollout.sample.tokens)
 
 
 def experience(
@@ -44,9 +59,19 @@ def experience(
     score: Score,
     shaping: bool,
     generator: torch.Generator,
+    *,
+    samples: int | None = None,
+    num_given: Tensor | None = None,
+    with_references: bool = False,
+    draw: Draw | None = None,
 ) -> Experience:
-    """Sample M predictions an example and let the actor score them, and the references where λ_LL > 0."""
+    """Sample M predictions an example and let the actor score them, and the references where λ_LL > 0.
+
+    `samples`: M where it is not that of the settings; `num_given` [B·M]: how many tokens of its reference each sample
+    begins with; `with_references`: score the references whatever λ_LL is; `draw`: what draws instead of the actor.
+    """
     actor, sampler = networks.actor, networks.sampling_actor
+    repeats = settings.samples if samples is None else samples
     memory = actor.encode(batch.sources, batch.source_mask)
     with torch.no_grad():
         sampler_memory = (
@@ -54,32 +79,55 @@ def experience(
             if sampler is actor
             else sampler.encode(batch.sources, batch.source_mask)
         )
-    repeated = batch.repeat(settings.samples)
-    rollout = roll_out(sampler, sampler_memory.repeat(settings.samples), repeated, score, shaping, generator)
-    tokens = rollout.sample.tokens
-    measurements = rollout.measurements(repeated)
-    if settings.likelihood_weight == 0:
-        logits, states = actor.score(memory.repeat(settings.samples), tokens, rollout.sample.mask)
-        return Experience(rollout, logits, states.detach(), None, measurements)
-    logits, reference_logits, states = _score_both(actor, memory, rollout.sample, batch)
-    likelihood = likelihood_loss(torch.log_softmax(reference_logits, dim=2), batch.references, batch.reference_mask)
-    measurements["likelihood_loss"] = likelihood.detach()
-    return Experience(rollout, logits, states.detach(), likelihood, measurements)
-
-
-def _score_both(actor: Actor, memory: Memory, sample: Sample, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Score samples and references in one loop: a step over twice the rows costs far less than two steps."""
-    num_samples, num_steps = sample.tokens.shape
-    num_references, num_reference_steps = batch.references.shape
-    widths = (0, max(0, num_reference_steps - num_steps)), (0, max(0, num_steps - num_reference_steps))
-    tokens, mask = (
-        torch.cat([pad(sampled, widths[0]), pad(given, widths[1])])
-        for sampled, given in ((sample.tokens, batch.references), (sample.mask, batch.reference_mask))
+    repeated = batch.repeat(repeats)
+    rollout = roll_out(
+        sampler,
+        sampler_memory.repeat(repeats),
+        repeated,
+        score,
+        shaping,
+        generator,
+        num_given,
+        num_further=settings.num_further,
+        temperature=settings.temperature,
+        draw=draw,
     )
-    stacked = Memory.stack(memory.repeat(num_samples // num_references), memory)
-    logits, states = actor.score(stacked, tokens, mask)
-    return (
-        logits[:num_samples, :num_steps],
-        logits[num_samples:, :num_reference_steps],
-        states[:num_samples, :num_steps],
+    sample, references = rollout.sample, with_references or settings.likelihood_weight > 0
+    scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, references)
+    measurements = rollout.measurements(repeated) | scored.likelihood_measurement()
+    return Experience(**vars(scored), rollout=rollout, measurements=measurements)
+
+
+def score_beside_references(
+    actor: Actor,
+    memory: Memory,
+    tokens: Tensor,
+    mask: Tensor,
+    batch: Batch,
+    references: bool,
+    rows: Tensor | None = None,
+) -> Scored:
+    """Let the actor score tokens [B·M, T], M sequences an example in a row, and where asked the references too.
+
+    Both go through one loop: a step over twice the rows costs far less than two steps. `rows`: the example of each
+    sequence, where they are not M of each in a row.
+    """
+    num_sequences, num_steps = tokens.shape
+    memories = memory.repeat(num_sequences // len(batch)) if rows is None else memory.select(rows)
+    if not references:
+        logits, states = actor.score(memories, tokens, mask)
+        return Scored(logits=logits, states=states.detach())
+    num_reference_steps = batch.references.shape[1]
+    width = max(num_steps, num_reference_steps)
+    both, both_masks = (
+        torch.cat([pad(ours, (0, width - num_steps)), pad(given, (0, width - num_reference_steps))])
+        for ours, given in ((tokens, batch.references), (mask, batch.reference_mask))
+    )
+    logits, states = actor.score(Memory.stack(memories, memory), both, both_masks)
+    of_references = torch.log_softmax(logits[num_sequences:, :num_reference_steps], dim=2)
+    return Scored(
+        logits=logits[:num_sequences, :num_steps],
+        states=states[:num_sequences, :num_steps].detach(),
+        reference_log_probabilities=of_references,
+        likelihood_loss=likelihood_loss(of_references, batch.references, batch.reference_mask),
     )

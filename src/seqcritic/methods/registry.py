@@ -11,11 +11,21 @@ import torch
 from seqcritic.config import Settings
 from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.beam_search_optimization import BeamSearchOptimization
+from seqcritic.methods.dagger import Dagger
+from seqcritic.methods.direct_loss import DirectLoss
+from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
+from seqcritic.methods.minimum_risk import MinimumRisk
+from seqcritic.methods.mixer import Mixer
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.methods.raml import Raml
 from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
+from seqcritic.methods.reinforce_multisample import ReinforceMultisample
+from seqcritic.methods.scheduled_sampling import ScheduledSampling
+from seqcritic.methods.self_critical import SelfCritical
 from seqcritic.models.actor import Actor
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import Critic
@@ -26,8 +36,18 @@ Network = TypeVar("Network", bound=torch.nn.Module)
 Builder = Callable[[MethodSettings, Score, bool], Method]
 REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
+    "entropy-actor-critic": EntropyActorCritic,
+    "dagger": Dagger,
+    "direct-loss": DirectLoss,
+    "beam-search-optimization": BeamSearchOptimization,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
+    "reinforce-multisample": ReinforceMultisample,
+    "self-critical": SelfCritical,
+    "scheduled-sampling": ScheduledSampling,
+    "mixer": Mixer,
+    "minimum-risk": MinimumRisk,
+    "raml": Raml,
 }
 assert set(METHODS) == {"likelihood", *REWARD_METHODS}
 

@@ -11,12 +11,13 @@ actor (γ_θ = 1, as in the paper): from a delayed one the estimate would be bia
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import experience
+from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
 
 
@@ -28,20 +29,24 @@ class Reinforce(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss plus the baseline's squared error."""
         seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
-        sample, mask = seen.rollout.sample, seen.rollout.sample.mask
-        log_probabilities = torch.log_softmax(seen.logits, dim=2)
-        returns = losses.returns_to_go(seen.rollout.rewards, mask)
-        assert networks.baseline is not None
-        baselines = networks.baseline(seen.states)
-        baseline_loss = losses.mean_over_sequences((baselines - returns).square(), mask)
-        actor_loss = losses.reinforce_loss(
-            losses.taken(log_probabilities, sample.tokens), returns, baselines.detach(), mask
-        )
+        mask = seen.rollout.sample.mask
+        actor_loss, baseline_loss = linear_baseline_losses(networks, seen, seen.log_taken, mask)
         measurements = {"actor_loss": actor_loss.detach(), "baseline_loss": baseline_loss.detach()}
         return Outcome(
             seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + baseline_loss,
             measurements | seen.measurements,
         )
+
+
+def linear_baseline_losses(
+    networks: Networks, seen: Experience, log_taken: Tensor, counted: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the losses of actor and baseline over the counted tokens [B, T] with log-probabilities [B, T]."""
+    assert networks.baseline is not None
+    returns = losses.returns_to_go(seen.rollout.rewards, seen.rollout.sample.mask)
+    baselines = networks.baseline(seen.states)
+    baseline_loss = losses.mean_over_sequences((baselines - returns).square(), counted)
+    return losses.reinforce_loss(log_taken, returns, baselines.detach(), counted), baseline_loss
 
 
 class ReinforceCritic(RewardMethod):

@@ -39,6 +39,11 @@ class Actor(nn.Module):
         )
         initialise(self, settings.initial_range, generator)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are, and where what the actor reads must be."""
+        return self.decoder.initial.device
+
     def encode(self, sources: Tensor, mask: Tensor) -> Memory:
         """Read sources [B, S] with their mask."""
         return self.decoder.attention.remember(self.encoder(sources, mask), mask)

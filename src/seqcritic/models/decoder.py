@@ -167,6 +167,8 @@ class Decoder(nn.Module):
         """The GRU: r, z = σ(…), n = tanh(x_n + r · h_n), s' = n + z (s − n)."""
         inputs = torch.addmm(inputs, state.glimpse, self.glimpse_gates.weight.t())
         size = self.hidden
-        reset, update = torch.sigmoid(inputs[:, : 2 * size] + state.gates[:, : 2 * size]).chunk(2, dim=1)
-        candidate = torch.tanh(inputs[:, 2 * size :] + reset * state.gates[:, 2 * size :])
+        # Under autocast the products are narrower than the state, which is summed over the steps.
+        inputs, gates = inputs.to(state.hidden.dtype), state.gates.to(state.hidden.dtype)
+        reset, update = torch.sigmoid(inputs[:, : 2 * size] + gates[:, : 2 * size]).chunk(2, dim=1)
+        candidate = torch.tanh(inputs[:, 2 * size :] + reset * gates[:, 2 * size :])
         return torch.lerp(candidate, state.hidden, update)

@@ -31,7 +31,7 @@ _plain = False
 
 def plain_loops() -> bool:
     """Whether the reference loops are asked for, or needed: mixed precision chooses a type for every operation."""
-    return _plain or torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+    return _plain or any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda", "mps"))
 
 
 @contextmanager

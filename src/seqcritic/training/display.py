@@ -72,6 +72,22 @@ class PlainDisplay:
         """Nothing to restore."""
 
 
+class SilentDisplay:
+    """Shows nothing: of several processes, one speaks."""
+
+    def line(self, text: str) -> None:
+        """Say nothing."""
+
+    def start_phase(self, phase: str, done: int, total: int) -> None:
+        """Say nothing."""
+
+    def advance(self, done: int, rate: float, means: dict[str, float], best: str) -> None:
+        """Say nothing."""
+
+    def close(self) -> None:
+        """Nothing to restore."""
+
+
 class LiveDisplay:
     """A progress bar with rate, time left, loss terms and the last validation score."""
 

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from seqcritic.config import Settings
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
+from seqcritic.decoding.draws import Share, SharedGenerator
 from seqcritic.errors import NonFiniteError
-from seqcritic.methods.method import Method
+from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import follow
 from seqcritic.methods.registry import build_method, build_networks
 from seqcritic.models.dropout import Dropout
@@ -24,6 +25,8 @@ from seqcritic.training.checkpoint import (
     under,
     weights_of,
 )
+from seqcritic.training.device import choose_device, computing, weight_type
+from seqcritic.training.distributed import Processes
 
 TensorGroups = dict[str, dict[str, Tensor]]
 
@@ -31,16 +34,28 @@ TensorGroups = dict[str, dict[str, Tensor]]
 class Learner:
     """What changes when a run learns."""
 
-    def __init__(self, settings: Settings, num_source_tokens: int, num_target_tokens: int, score: Score) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        num_source_tokens: int,
+        num_target_tokens: int,
+        score: Score,
+        processes: Processes | None = None,
+    ) -> None:
         self.settings = settings
         self.score = score
+        self.processes = Processes() if processes is None else processes
+        self.device = choose_device(settings.device, self.processes.local_rank)
+        # Drawn from on the CPU, where every device and every process sees the same numbers.
         self.generator = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
+        self.dropout_generator = torch.Generator(self.device)
         weights = torch.Generator().manual_seed(derive_seed(settings.seed, "weights"))
         self.networks = build_networks(settings, num_source_tokens, num_target_tokens, weights)
         for network in self.networks.named().values():
+            network.to(self.device, weight_type(settings.precision, self.device))
             for module in network.modules():
                 if isinstance(module, Dropout):
-                    module.generator = self.generator
+                    module.generator = self.dropout_generator
         self.best_actor = self.actor_weights()
         self.optimisers: dict[str, torch.optim.Adam] = {}
         self.phase = ""
@@ -67,15 +82,19 @@ class Learner:
     def update(self, batch: Batch, rate: float, progress: float = 0.0) -> dict[str, float]:
         """Make one update of every network the method trains, let the followers follow, return what to log.
 
-        `progress` is the share of the phase's updates already made.
+        The batch is that of all processes; this one takes its share of it. `progress` is the share of the phase's
+        updates already made.
         """
-        outcome = self.method(self.networks, batch, self.generator, progress)
+        share = self.processes.share(len(batch))
+        outcome = self._outcome(batch, share, progress)
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
         strange = [name for name, value in measurements.items() if not math.isfinite(value)]
         _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
         for optimiser in self.optimisers.values():
             optimiser.zero_grad(set_to_none=True)
         outcome.loss.backward()  # type: ignore[no-untyped-call]
+        measurements = self.processes.average(measurements, share.fraction)
+        self.processes.average_gradients((getattr(self.networks, name) for name in self.optimisers), share.fraction)
         for name in self.optimisers:
             measurements[f"{name}_gradient_norm"] = self._clip(name)
         for name, optimiser in self.optimisers.items():
@@ -84,6 +103,21 @@ class Learner:
             optimiser.step()
         self._move_followers()
         return measurements
+
+    def _outcome(self, batch: Batch, share: Share, progress: float) -> Outcome:
+        """Return the loss of a share of the batch.
+
+        Its generators are seeded by one draw, so that the run's own moves alike in all processes, whatever a method
+        draws.
+        """
+        seed = int(torch.randint(1 << 62, (), generator=self.generator))
+        generator = SharedGenerator()
+        generator.manual_seed(seed)
+        generator.share = share
+        self.dropout_generator.manual_seed(derive_seed(seed, "dropout", self.processes.rank))
+        own = batch if len(share) == share.total else batch.part(share.first, share.last)
+        with computing(self.settings.precision, self.device):
+            return self.method(self.networks, own.to(self.device), generator, progress)
 
     def tensors(self) -> TensorGroups:
         """Return everything as named tensors; `actor` is the best actor so far, for whoever loads the folder."""

@@ -28,7 +28,8 @@ def explained_variance(networks: Networks, batches: list[Batch], settings: Setti
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "readiness"))
     total, counted = 0.0, 0
     for batch in batches:
-        measured = method(networks, batch, generator, progress=0.0).measurements["explained_variance"]
+        own = batch.to(networks.actor.device)
+        measured = method(networks, own, generator, progress=0.0).measurements["explained_variance"]
         total += measured.item() * len(batch)
         counted += len(batch)
         if counted >= NUM_SENTENCES:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqcritic.config import Settings
+from seqcritic.config import DeviceName, Settings
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
@@ -49,9 +49,10 @@ def evaluate(
     overrides: Sequence[str] = (),
     search: Search = GREEDY,
     watch: Watch = unwatched,
+    device: DeviceName = "auto",
 ) -> RunEvaluation:
     """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
-    model, task = load_for_evaluation(place, overrides)
+    model, task = load_for_evaluation(place, overrides, device)
     evaluation_set = task.evaluation_set(split)
     batches = watch(f"{search.describe()} on {split}", evaluation_set.batches)
     return judge_predictions(
@@ -80,9 +81,9 @@ def judge_predictions(
     )
 
 
-def load_for_evaluation(place: str | Path, overrides: Sequence[str]) -> tuple[Model, Task]:
+def load_for_evaluation(place: str | Path, overrides: Sequence[str], device: DeviceName = "auto") -> tuple[Model, Task]:
     """Return a model and the task it is judged on, with its own vocabularies."""
-    model = load_model(place)
+    model = load_model(place, device)
     tree = model.settings.model_dump(mode="json")
     set_leaves(tree, overrides, section="data")
     settings = settings_from(tree)

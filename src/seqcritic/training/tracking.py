@@ -13,6 +13,18 @@ METRICS_FILE = "metrics.jsonl"
 Record = dict[str, Any]
 
 
+class SilentTracker:
+    """Writes nothing: of several processes, one writes."""
+
+    offset = 0
+
+    def write(self, record: Record) -> None:
+        """Write nothing."""
+
+    def close(self) -> None:
+        """Nothing to flush."""
+
+
 class Tracker:
     """Appends records to metrics.jsonl; `offset` is the length of what has been written."""
 

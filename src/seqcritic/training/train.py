@@ -6,13 +6,15 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
 from seqcritic.config import Settings
+from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
-from seqcritic.training.display import Display, PlainDisplay
+from seqcritic.training.display import Display, PlainDisplay, SilentDisplay
+from seqcritic.training.distributed import Processes, join_processes
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
 from seqcritic.training.run_folder import RunFolder
@@ -27,20 +29,42 @@ def train(settings: Settings, out: str | Path, display: Display | None = None) -
     Calling it again with the same settings resumes, or returns at once where the run is finished.
     """
     folder = Path(out)
-    display = PlainDisplay() if display is None else display
-    with closing(display), RunFolder(folder, settings) as run_folder:
-        if is_finished(folder):
-            display.line(f"{folder} is finished; nothing to do")
-            return folder
-        set_up_process(settings.threads)
-        received: list[int] = []
-        trainer = Trainer(settings, folder, display, lambda: _why_stop(received))
-        run_folder.claim()
-        display.line(f"training {settings.method.label} in {folder} with {settings.threads} thread(s)")
-        with stop_signals(received):
-            trainer.run()
-        display.line(f"finished: {folder}")
+    with join_processes() as processes:
+        chosen = (PlainDisplay() if display is None else display) if processes.is_first else SilentDisplay()
+        try:
+            with closing(chosen), RunFolder(folder, settings) if processes.is_first else nullcontext() as run_folder:
+                _train(settings, folder, chosen, processes, run_folder)
+        except (UserError, NonFiniteError, Interrupted) as error:
+            raise error if processes.may_speak() else Quiet(error.exit_code) from None
+        except LostProcess as error:
+            raise _explained(error, folder) if processes.may_speak() else Quiet(error.exit_code) from None
     return folder
+
+
+def _train(
+    settings: Settings, folder: Path, display: Display, processes: Processes, run_folder: RunFolder | None
+) -> None:
+    if is_finished(folder):
+        display.line(f"{folder} is finished; nothing to do")
+        return
+    set_up_process(settings.threads)
+    received: list[int] = []
+    processes.stop_signal = lambda: _why_stop(received)
+    trainer = Trainer(settings, folder, display, processes)
+    if run_folder is not None:
+        run_folder.claim()
+    together = f"{processes.size} processes of " if processes.size > 1 else ""
+    display.line(f"training {settings.method.label} in {folder} with {together}{settings.threads} thread(s)")
+    with stop_signals(received):
+        trainer.run()
+    display.line(f"finished: {folder}")
+
+
+def _explained(error: LostProcess, folder: Path) -> LostProcess:
+    """Return the error with what is left and what to do."""
+    latest = CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest()
+    rest = f"resumes from {latest}" if latest else f"starts anew in {folder}"
+    return LostProcess(f"a process of the training in {folder} was lost; the same command {rest}")
 
 
 def is_finished(folder: Path) -> bool:

@@ -8,7 +8,6 @@ same bits as one that is not.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,34 +21,35 @@ from seqcritic.training.checkpoint import (
     load_weights,
     read_description,
     read_tensors,
+    weights_of,
     write_folder,
 )
 from seqcritic.training.display import Display
+from seqcritic.training.distributed import Processes
 from seqcritic.training.learner import Learner
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, read_network
 from seqcritic.training.phases import has_stopped_growing, learning_rate, planned_phases
 from seqcritic.training.progress import Progress
 from seqcritic.training.readiness import explained_variance, warning
 from seqcritic.training.rewards import build_score
-from seqcritic.training.tracking import Tracker
+from seqcritic.training.tracking import SilentTracker, Tracker
 
 
 class Trainer:
     """One run in one folder, from where its newest checkpoint left it to its end."""
 
-    def __init__(
-        self, settings: Settings, folder: Path, display: Display, stop_signal: Callable[[], int | None]
-    ) -> None:
+    def __init__(self, settings: Settings, folder: Path, display: Display, processes: Processes) -> None:
         self.settings = settings
         self.folder = folder
         self.display = display
-        self.stop_signal = stop_signal
-        self.task = build_task(settings.data, display.line)
-        self.fingerprint = self.task.fingerprint()
+        self.processes = processes
+        with processes.one_before_the_rest():
+            self.task = build_task(settings.data, display.line)
+            self.fingerprint = self.task.fingerprint()
         self.metric = corpus_metric(settings)
         self.phases = planned_phases(settings)
         score = build_score(settings.score, self.task)
-        self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score)
+        self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score, processes)
         self.progress = Progress()
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
         self._valid: EvaluationSet | None = None
@@ -58,11 +58,16 @@ class Trainer:
         if not self._restore():
             self._start_from_trained()
             self._enter_phase()
-        self.tracker: Tracker
+        processes.require_same(f"{self.fingerprint} {self.progress.total_updates} {self._checksum()}")
+        self.tracker: Tracker | SilentTracker
 
     def run(self) -> None:
         """Go through the remaining phases and export the model."""
-        self.tracker = Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
+        self.tracker = (
+            Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
+            if self.processes.is_first
+            else SilentTracker()
+        )
         try:
             while self.progress.phase < len(self.phases):
                 self._run_phase(self.phases[self.progress.phase])
@@ -103,7 +108,7 @@ class Trainer:
                 self._save()
 
     def _update(self, phase: str, rules: PhaseSettings, cost: float) -> None:
-        progress, size = self.progress, self.settings.training.batch
+        progress, size = self.progress, self.settings.training.batch * self.processes.size
         batch = self.task.training_batch(progress.examples, size, self.settings.seed)
         try:
             rate = learning_rate(rules, progress.update)
@@ -152,7 +157,11 @@ class Trainer:
             return {}
         learner = self.learner
         try:
-            share = explained_variance(learner.networks, self._validation_set().batches, self.settings, learner.score)
+            share = self.processes.from_first(
+                lambda: explained_variance(
+                    learner.networks, self._validation_set().batches, self.settings, learner.score
+                )
+            )
         except NonFiniteError as error:
             raise self._located(error, phase, self.progress.update) from None
         self.progress.explained_variance = share
@@ -161,8 +170,11 @@ class Trainer:
         return {"held_out_explained_variance": share}
 
     def _validation_score(self) -> float:
-        actor, valid = self.learner.networks.actor, self._validation_set()
-        return judge(actor, self.task, valid, self.metric, between_batches=self._heed_signal).score
+        def compute() -> float:
+            actor, valid = self.learner.networks.actor, self._validation_set()
+            return judge(actor, self.task, valid, self.metric, between_batches=self._heed_own_signal).score
+
+        return self.processes.from_first(compute)
 
     def _validation_set(self) -> EvaluationSet:
         if self._valid is None:
@@ -215,13 +227,27 @@ class Trainer:
         progress.metrics_bytes = self.tracker.offset
 
     def _heed_signal(self) -> None:
-        """Checkpoint and leave when asked to stop."""
-        number = self.stop_signal()
+        """Checkpoint and leave, all processes at the same update, when one is asked to stop."""
+        number = self.processes.agreed_signal()
         if number is not None:
             self._save()
-            raise Interrupted(number, f"stopped; the same command resumes from {self.checkpoints.latest()}")
+            self.processes.wait()  # the first to end takes the others with it
+            raise self._interrupted(number)
+
+    def _heed_own_signal(self) -> None:
+        """Checkpoint and leave when this process, for which the others wait, is asked to stop."""
+        number = self.processes.stop_signal()
+        if number is not None:
+            self._save()
+            raise self._interrupted(number)
+
+    def _interrupted(self, number: int) -> Interrupted:
+        return Interrupted(number, f"stopped; the same command resumes from {self.checkpoints.latest()}")
 
     def _save(self) -> None:
+        """Write a checkpoint; every process holds the same state, so the first does it for all."""
+        if not self.processes.is_first:
+            return
         self.checkpoints.write(self.learner.tensors(), self._description() | {"progress": self.progress.to_dict()})
         self._saved_at = time.monotonic()
 
@@ -233,6 +259,11 @@ class Trainer:
         description = read_description(latest)
         if description["data"] != self.fingerprint:
             raise UserError(f"{self.folder}: the text has changed since this run began; give another --out")
+        if description.get("processes", 1) != self.processes.size:
+            raise UserError(
+                f"{self.folder}: this run began with {description.get('processes', 1)} process(es), not "
+                f"{self.processes.size}; resume it with as many, or give another --out"
+            )
         groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
         try:
             self.progress = Progress(**description["progress"])
@@ -261,14 +292,21 @@ class Trainer:
             # What the critic cost belongs to the method that uses it.
             self.progress.compute, self.progress.seconds = trained["compute"], trained["seconds"]
 
+    def _checksum(self) -> float:
+        """Return a number that differs for other weights."""
+        weights = weights_of(self.learner.networks.actor).values()
+        return sum(float(tensor.double().abs().sum()) for tensor in weights)
+
     def _description(self) -> dict[str, Any]:
         described = {"settings": self.settings.model_dump(mode="json"), "data": self.fingerprint}
-        return described | {"vocabularies": self.task.vocabularies()}
+        return described | {"processes": self.processes.size, "vocabularies": self.task.vocabularies()}
 
     def _finish(self) -> None:
         """Mark the run finished and export what others load: the best actor, the last critic."""
         self.progress.finished = True
         self._save()
+        if not self.processes.is_first:
+            return
         groups = {name: group for name, group in self.learner.tensors().items() if name in ("actor", "critic")}
         write_folder(self.folder / MODEL_FOLDER, groups, self._description() | {"progress": self.progress.to_dict()})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqcritic.config import DeviceName
 from seqcritic.data.task import Task
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
@@ -24,12 +25,16 @@ ALL = 1_000_000  # hypotheses: none is dropped, so no search stops early
 
 
 def tune_length_reward(
-    place: str | Path, width: int, overrides: Sequence[str] = (), watch: Watch = unwatched
+    place: str | Path,
+    width: int,
+    overrides: Sequence[str] = (),
+    watch: Watch = unwatched,
+    device: DeviceName = "auto",
 ) -> tuple[float, dict[float, float]]:
     """Return the best ρ of a run or model on the validation set, and the score of every ρ tried."""
     if width == 1:
         raise UserError("--tune-rho: greedy search has no length reward; give --beam with a width of at least 2")
-    model, task = load_for_evaluation(place, overrides)
+    model, task = load_for_evaluation(place, overrides, device)
     return tune_model(model, task, width, watch)
 
 

@@ -1,0 +1,83 @@
+"""Minimum risk training (Shen et al. 2015): the expected score over a sampled subset of the predictions.
+
+    loss = −Σ_{Ŷ ∈ S} q(Ŷ) R(Ŷ),   q(Ŷ) = p(Ŷ | X)^α / Σ_{Ŷ' ∈ S} p(Ŷ' | X)^α
+
+S is the set of n samples and the reference: what was drawn twice is in it once. The source's risk is a distance where
+this is a score, so the sign is the other one. α < 1 makes q flatter than p, and scales the gradient:
+
+    dloss/dθ = −α Σ_{Ŷ ∈ S} q(Ŷ) (R(Ŷ) − Σ_{Ŷ' ∈ S} q(Ŷ') R(Ŷ')) d log p(Ŷ | X)/dθ
+
+Shapes: B examples, K = n + 1 candidates each, T tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.vocabulary import END
+from seqcritic.methods.losses import taken
+from seqcritic.methods.method import Outcome, RewardMethod
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import Experience, experience
+from seqcritic.methods.rollout import prefix_scores
+
+
+def repeated(candidates: Tensor) -> Tensor:
+    """Return [B, K], True where one of the candidates [B, K, T] has stood before."""
+    same = (candidates[:, :, None] == candidates[:, None]).all(dim=3)  # [B, K, K]
+    return same.tril(diagonal=-1).any(dim=2)
+
+
+def risk(log_probabilities: Tensor, scores: Tensor, left_out: Tensor, sharpness: float) -> Tensor:
+    """Return −Σ q R of log-probabilities, scores and what is not in the set, all [B, K], averaged over the examples."""
+    weights = torch.softmax((sharpness * log_probabilities).masked_fill(left_out, -torch.inf), dim=1)
+    return -(weights * scores).sum(dim=1).mean()
+
+
+class MinimumRisk(RewardMethod):
+    """Make the better candidates of each example likelier at the expense of the worse."""
+
+    trains: tuple[str, ...] = ("actor",)
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
+        """Return the risk over samples and references."""
+        own, common = self.settings.minimum_risk, self.settings
+        seen = experience(
+            networks,
+            batch,
+            common,
+            self.score,
+            self.shaping,
+            generator,
+            samples=own.samples,
+            with_references=True,
+        )
+        log_probabilities, scores, candidates = self._candidates(seen, batch)
+        left_out = repeated(candidates)
+        loss = risk(log_probabilities, scores, left_out, own.sharpness)
+        distinct = (~left_out).sum() / len(batch)
+        measurements = {"actor_loss": loss.detach(), "distinct_candidates": distinct}
+        return Outcome(seen.add_likelihood(loss, common.likelihood_weight), measurements | seen.measurements)
+
+    def _candidates(self, seen: Experience, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Return log p and R [B, K] and tokens [B, K, T] of the reference and, after it, the samples."""
+        assert seen.reference_log_probabilities is not None
+        rows = (len(batch), -1)
+        sample, references = seen.rollout.sample, batch.references
+        of_reference = taken(seen.reference_log_probabilities, references)
+        of_reference = torch.where(batch.reference_mask, of_reference, 0.0).sum(dim=1)
+        of_samples = torch.where(sample.mask, seen.log_taken, 0.0).sum(dim=1)
+        reference_scores = prefix_scores(self.score, references, batch.reference_mask, batch)[:, -1:]
+        returns = seen.rollout.rewards.sum(dim=1).view(rows)
+        # Tokens alone tell candidates apart: one that was cut is longer than any that ended before the same cap.
+        width = max(sample.tokens.shape[1], references.shape[1])
+        tokens = pad(sample.tokens, (0, width - sample.tokens.shape[1]), value=END).view(len(batch), -1, width)
+        own = pad(references, (0, width - references.shape[1]), value=END)[:, None]
+        return (
+            torch.cat([of_reference[:, None], of_samples.view(rows)], dim=1),
+            torch.cat([reference_scores.to(returns.dtype), returns], dim=1),
+            torch.cat([own, tokens], dim=1),
+        )

@@ -1,0 +1,51 @@
+"""Reward-augmented maximum likelihood (Norouzi et al. 2016): likelihood of targets drawn near the reference.
+
+    loss = −Σ_t log p(ỹ_t | Ỹ_1..t-1, X),   Ỹ ~ q(Ỹ | Y) ∝ exp(−d(Ỹ, Y) (1 + ln v) / τ)
+
+A target that scores better is drawn more often. q is the distribution that maximises the expected score plus τ times
+its own entropy, and the actor is drawn towards it; nothing is sampled from the actor. As in the source the score is
+minus the edit distance, whatever score the run is judged by, and 1 + ln v, from the authors' published sampler, makes
+one τ fit vocabularies of v tokens of any size. The sampler is exact (edited_targets.py).
+
+Shapes: B examples, M targets each, T tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.vocabulary import END
+from seqcritic.methods.edited_targets import draw_edited
+from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.method import Outcome, RewardMethod
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.methods.rollout import num_tokens
+from seqcritic.scores.edit_distance import prefix_distances
+
+
+class Raml(RewardMethod):
+    """Train the actor on edited references."""
+
+    trains: tuple[str, ...] = ("actor",)
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
+        """Return the negative log-likelihood of the drawn targets."""
+        actor, settings = networks.actor, self.settings
+        repeated = batch.repeat(settings.samples)
+        reference_lengths = num_tokens(repeated.references, repeated.reference_mask)
+        tokens, lengths = draw_edited(
+            repeated.references, reference_lengths, actor.num_tokens - 1, settings.raml.temperature, generator
+        )
+        targets = torch.nn.functional.pad(tokens, (0, 1), value=END)
+        mask = torch.arange(targets.shape[1], device=targets.device) <= lengths[:, None]
+        memory = actor.encode(batch.sources, batch.source_mask)
+        scored = score_beside_references(actor, memory, targets, mask, batch, settings.likelihood_weight > 0)
+        loss = likelihood_loss(torch.log_softmax(scored.logits, dim=2), targets, mask)
+        distances = prefix_distances(tokens, repeated.references, reference_lengths)
+        distance = distances.gather(1, lengths[:, None]).to(loss.dtype).mean()
+        measurements = {"actor_loss": loss.detach(), "target_distance": distance}
+        return Outcome(
+            scored.add_likelihood(loss, settings.likelihood_weight), measurements | scored.likelihood_measurement()
+        )

@@ -1,0 +1,80 @@
+"""Scheduled sampling (Bengio et al. 2015): the actor is fed ever more of its own tokens, and asked for the reference's.
+
+    loss = −Σ_t log p(y_t | Z_1..t-1, X),   z_t = y_t with probability ε, else z_t ~ p(· | Z_1..t-1, X)
+
+A coin for every input; no gradient flows through what was drawn. ε falls with the progress of the phase x in [0, 1]:
+
+    linear            ε = 1 − (1 − ε_1) x
+    exponential       ε = ε_1^x
+    inverse sigmoid   ε = k / (k + e^{x c}),   c = ln(k (1/ε_1 − 1))
+
+ε_1 is reached at the end. The source counts updates, not shares of a phase; the curves are the same.
+
+Shapes: B examples, T reference tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
+from seqcritic.method_settings import ScheduledSamplingSettings
+from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.method import Outcome, RewardMethod
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
+
+
+def reference_share(settings: ScheduledSamplingSettings, progress: float) -> float:
+    """Return ε at a progress from 0 to 1."""
+    final, steepness = settings.final, settings.steepness
+    if settings.decay == "linear":
+        return 1 - (1 - final) * progress
+    if settings.decay == "exponential" or final == 1:
+        return float(final**progress)
+    return steepness / (steepness + math.exp(progress * math.log(steepness * (1 / final - 1))))
+
+
+@torch.no_grad()
+def mix_inputs(actor: Actor, memory: Memory, references: Tensor, coins: Tensor, numbers: Tensor) -> Tensor:
+    """Return inputs [B, T]: the reference's token where the coin [T, B] is True, else one drawn from the actor.
+
+    `numbers` [T, B] choose what is drawn (decoding/draws.py). The last input is never consumed: it stays the
+    reference's.
+    """
+    if bool(coins.all()):
+        return references
+    inputs = references.clone()
+    state = actor.start(memory)
+    for step in range(references.shape[1] - 1):
+        drawn = choose(torch.softmax(actor.logits(state), dim=1), numbers[step])
+        inputs[:, step] = torch.where(coins[step], references[:, step], drawn)
+        state = actor.step(memory, state, inputs[:, step])
+    return inputs
+
+
+class ScheduledSampling(RewardMethod):
+    """Likelihood of the references after inputs that are partly the actor's own; no reward."""
+
+    trains: tuple[str, ...] = ("actor",)
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
+        """Return the negative log-likelihood of the references given the mixed inputs."""
+        actor, references = networks.actor, batch.references
+        share = reference_share(self.settings.scheduled_sampling, progress)
+        memory = actor.encode(batch.sources, batch.source_mask)
+        size = (references.shape[1], len(batch))
+        coins = (draw_uniform(generator, *size) < share).to(references.device)
+        numbers = draw_numbers(generator, *size).to(references.device)
+        inputs = mix_inputs(actor, memory, references, coins, numbers)
+        weight = self.settings.likelihood_weight
+        scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, weight > 0)
+        loss = likelihood_loss(torch.log_softmax(scored.logits, dim=2), references, batch.reference_mask)
+        measurements = {"actor_loss": loss.detach(), "reference_share": loss.new_tensor(share)}
+        return Outcome(scored.add_likelihood(loss, weight), measurements | scored.likelihood_measurement())

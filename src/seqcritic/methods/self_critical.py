@@ -1,0 +1,31 @@
+"""Self-critical training (Rennie et al. 2017): the actor's own greedy prediction is the baseline.
+
+    dV/dθ ≈ Σ_t d log p(ŷ_t | Ŷ_1..t-1)/dθ · (R(Ŷ) − R(Ŷ_greedy))
+
+What does better than the prediction that the actor would be judged by is made likelier, what does worse less likely.
+A greedy prediction is cut where a sample would be cut.
+
+Shapes: B examples, M samples each, T tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.decoding.sampling import greedy
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores
+from seqcritic.methods.sequence_reinforce import SequenceReinforce
+
+
+class SelfCritical(SequenceReinforce):
+    """The return of greedy search is subtracted from that of every sample."""
+
+    def baselines(self, networks: Networks, batch: Batch, returns: Tensor) -> Tensor:
+        """Return the greedy prediction's return [B, 1]."""
+        caps = num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
+        found = greedy(networks.actor, batch.sources, batch.source_mask)[:, : int(caps.max())]
+        counted = torch.arange(found.shape[1], device=found.device) < caps[:, None]
+        return prefix_scores(self.score, found, counted, batch)[:, -1:].to(returns.dtype)

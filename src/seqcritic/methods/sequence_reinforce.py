@@ -1,0 +1,51 @@
+"""What the REINFORCE methods with one baseline for the whole sequence share.
+
+    dV/dθ ≈ Σ_t d log p(ŷ_t | Ŷ_1..t-1)/dθ · (R(Ŷ) − b)  +  λ_LL Σ_t d log p(y_t | Y_1..t-1)/dθ
+
+Every token is credited with the whole return, as in the sources, so shaping has no effect. Nothing is lost by it: the
+return after ŷ_t against what is left of b, Σ_{τ≥t} r_τ − (b − R(Ŷ_1..t-1)), is the same number.
+
+Shapes: B examples, M samples each, T tokens.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.methods.losses import reinforce_loss
+from seqcritic.methods.method import Outcome, RewardMethod
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import experience
+
+
+class SequenceReinforce(RewardMethod):
+    """REINFORCE on whole returns; a method says how many samples it draws and what it subtracts."""
+
+    trains: tuple[str, ...] = ("actor",)
+
+    @property
+    def num_samples(self) -> int:
+        """M."""
+        return self.settings.samples
+
+    @abstractmethod
+    def baselines(self, networks: Networks, batch: Batch, returns: Tensor) -> Tensor:
+        """Return a constant that each return of [B, M] is compared with, [B, M] or [B, 1].
+
+        The estimate is unbiased where it does not depend on the sample itself.
+        """
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
+        """Return the actor's loss."""
+        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, samples=self.num_samples)
+        returns = seen.rollout.rewards.sum(dim=1).view(len(batch), -1)
+        baselines = self.baselines(networks, batch, returns).expand_as(returns)
+        loss = reinforce_loss(
+            seen.log_taken, returns.reshape(-1, 1), baselines.reshape(-1, 1), seen.rollout.sample.mask
+        )
+        measurements = {"actor_loss": loss.detach(), "baseline": baselines.mean()}
+        return Outcome(seen.add_likelihood(loss, self.settings.likelihood_weight), measurements | seen.measurements)

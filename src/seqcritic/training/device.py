@@ -1,0 +1,46 @@
+"""Where and how precisely networks compute: the only module that knows the kinds of devices.
+
+Weights, optimisers and losses are float32 (float64 where asked for). `bfloat16` is autocast: the matrix products of an
+update run in bfloat16, with the weights rounded on the way in; evaluation is not touched by it.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+from seqcritic.config import DeviceName, Precision
+from seqcritic.errors import UserError
+
+
+def choose_device(name: DeviceName, local_rank: int = 0) -> torch.device:
+    """Return the device of a name; of several GPUs, the one of this process. `auto` is a GPU if there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":
+        number = torch.cuda.device_count()
+        if number == 0:
+            raise UserError("device: there is no CUDA device here; give device=cpu")
+        if local_rank >= number:
+            raise UserError(f"device: {local_rank + 1} processes on this machine, but {number} CUDA device(s)")
+        return torch.device("cuda", local_rank)
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device: there is no MPS device here; give device=cpu")
+    return torch.device(name)
+
+
+def weight_type(precision: Precision, device: torch.device) -> torch.dtype:
+    """Return the type of the weights, or say that the device cannot compute so."""
+    if precision == "float64" and device.type == "mps":
+        raise UserError("precision: MPS devices have no float64; give precision=float32")
+    if precision == "bfloat16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise UserError("precision: this GPU has no bfloat16; give precision=float32")
+    return torch.float64 if precision == "float64" else torch.float32
+
+
+def computing(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """Return the context in which the loss of an update is computed."""
+    # No cache: a weight rounded while sampling, without a graph, would be taken from it for the loss.
+    narrow = precision == "bfloat16"
+    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False) if narrow else nullcontext()

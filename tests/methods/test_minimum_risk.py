@@ -1,0 +1,79 @@
+"""Minimum risk: the gradient of the risk over the enumerated subset, by autograd, duplicates counted once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from enumeration import World, gradients, largest_difference, make_actor, make_batch, make_world
+from seqcritic.method_settings import MethodSettings
+from seqcritic.methods import rollout
+from seqcritic.methods.method import Outcome
+from seqcritic.methods.minimum_risk import MinimumRisk, repeated
+from seqcritic.methods.networks import Networks
+from seqcritic.models.actor import Actor
+from seqcritic.scores.edit_distance import EditDistanceScore
+
+REFERENCE = (1, 2, 0)
+SCORE = EditDistanceScore(normalise=False)
+
+
+def run(
+    actor: Actor, rows: list[int], sharpness: float, monkeypatch: pytest.MonkeyPatch, weight: float = 0.0
+) -> Outcome:
+    """Return what the method makes of some of all sequences as its samples."""
+    world = make_world(actor)
+    monkeypatch.setattr(rollout, "sample", lambda *rest: world.sample_of(rows))
+    knobs = {"samples": len(rows), "sharpness": sharpness}
+    settings = MethodSettings(name="minimum-risk", minimum_risk=knobs, likelihood_weight=weight)
+    return MinimumRisk(settings, SCORE, True)(Networks(actor), make_batch(), torch.Generator(), 0.0)
+
+
+def subset_loss(world: World, rows: set[int], sharpness: float) -> Tensor:
+    """−Σ q R over a set of sequences, from their exact probabilities."""
+    chosen = sorted(rows)
+    powers = world.sequence_probabilities[chosen] ** sharpness
+    return -(powers / powers.sum() * world.rewards[chosen].sum(1)).sum()
+
+
+@pytest.mark.parametrize("sharpness", [5e-3, 1.0, 2.5])
+@pytest.mark.parametrize("drawn", ["distinct", "repeated", "with the reference", "only the reference"])
+def test_the_gradient_is_that_of_the_risk_over_the_set(drawn, sharpness, monkeypatch):
+    actor = make_actor()
+    world = make_world(actor)
+    reference = world.sequences.index(REFERENCE)
+    others = [row for row in range(len(world.sequences)) if row != reference][::3]
+    rows = {
+        "distinct": others,
+        "repeated": [*others, others[0], others[2], others[0]],
+        "with the reference": [others[1], reference, *others, reference],
+        "only the reference": [reference, reference],
+    }[drawn]
+    outcome = run(actor, rows, sharpness, monkeypatch)
+    expected = subset_loss(world, {*rows, reference}, sharpness)
+    assert torch.allclose(outcome.loss, expected, atol=1e-12)
+    assert largest_difference(gradients(outcome.loss, actor), gradients(expected, actor)) < 1e-10
+    assert outcome.measurements["distinct_candidates"] == len({*rows, reference})
+
+
+def test_over_all_sequences_at_sharpness_1_it_is_the_expected_return(monkeypatch):
+    actor = make_actor()
+    outcome = run(actor, list(range(len(make_world(actor).sequences))), 1.0, monkeypatch)
+    expected = gradients(-make_world(actor).expected_return, actor)
+    assert largest_difference(gradients(outcome.loss, actor), expected) < 1e-10
+
+
+def test_the_likelihood_term_is_added_with_its_weight(monkeypatch):
+    actor = make_actor()
+    plain, mixed = (run(actor, [0, 5, 7], 1.0, monkeypatch, weight) for weight in (0.0, 0.25))
+    likelihood = mixed.measurements["likelihood_loss"]
+    world = make_world(actor)
+    assert torch.allclose(likelihood, -world.sequence_probabilities[world.sequences.index(REFERENCE)].log())
+    assert torch.allclose(mixed.loss, plain.loss + 0.25 * likelihood, atol=1e-12)
+
+
+def test_a_candidate_counts_once_among_those_before_it():
+    candidates = torch.tensor([[[1, 2], [1, 0], [1, 2], [1, 2]], [[1, 2], [2, 1], [1, 1], [2, 1]]])
+    expected = [[False, False, True, True], [False, False, False, True]]
+    assert repeated(candidates).tolist() == expected

@@ -1,0 +1,271 @@
+"""Two processes with a batch of B do what one does with 2B, resume exactly, and end together."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from seqcritic.decoding import draws
+from seqcritic.decoding.draws import Share
+from seqcritic.errors import UserError
+from seqcritic.methods.method import Outcome
+from seqcritic.settings_io import load_recipe
+from seqcritic.training import learner as learning
+from seqcritic.training.checkpoint import CheckpointFolder
+from seqcritic.training.distributed import Processes
+from support import (
+    METHODS,
+    PATIENCE_SECONDS,
+    Refusal,
+    method_overrides,
+    outcome,
+    quiet_environment,
+    records,
+    train_here,
+    updates_done,
+    wait_until,
+    write_recipe,
+)
+from team import Team
+
+LABELS = (*METHODS, "reinforce+likelihood", "reinforce-critic+likelihood")
+PHASES = ["phases.actor.updates=14", "phases.critic.updates=12", "phases.train.updates=24"]  # 50 updates
+FEW = ["phases.actor.updates=4", "phases.critic.updates=4", "phases.train.updates=8"]
+RARELY = ["training.checkpoint_seconds=1000", "training.log_every=1", "training.evaluate_every=50"]
+
+
+def train_together(recipe: Path, out: Path, *overrides: str, **options: object) -> Path:
+    team = Team(out, "train", recipe, "--out", out, *overrides, **options)
+    assert team.wait() == [0, 0], team.complaints()
+    return out
+
+
+def losses(folder: Path) -> list[tuple[str, float]]:
+    return [
+        (name, value)
+        for record in records(folder)
+        for name, value in record.items()
+        if name.endswith(("_loss", "_norm")) or name in ("valid_score", "sampled_return", "held_out_explained_variance")
+    ]
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    latest = CheckpointFolder(folder / "checkpoints").latest()
+    assert latest is not None
+    return safetensors.torch.load((latest / "networks.safetensors").read_bytes())
+
+
+def differences(one: Path, two: Path) -> tuple[float, float]:
+    """Return the largest relative difference of two runs' losses, and of any of their weights."""
+    first, second = losses(one), losses(two)
+    assert [name for name, _ in first] == [name for name, _ in second]
+    pairs = zip((value for _, value in first), (value for _, value in second), strict=True)
+    theirs = weights(two)
+    return max(abs(mine - other) / max(1.0, abs(mine)) for mine, other in pairs), max(
+        float((tensor - theirs[name]).abs().max() / tensor.abs().max().clamp(min=1e-3))
+        for name, tensor in weights(one).items()
+    )
+
+
+def compare(recipe: Path, folder: Path, overrides: list[str], **options: object) -> tuple[float, float]:
+    """Return how far one process with a batch of 8 and two with 4 each are apart."""
+    one = train_here(recipe, folder / "one", *overrides, *RARELY, "training.batch=8")
+    two = train_together(recipe, folder / "two", *overrides, *RARELY, "training.batch=4", **options)
+    assert records(one)[-1]["examples"] == records(two)[-1]["examples"] > 0
+    return differences(one, two)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_two_processes_do_what_one_does_with_twice_the_batch(label: str, recipe: Path, tmp_path: Path):
+    overrides = [*method_overrides(label), *PHASES, "precision=float64"]
+    assert max(compare(recipe, tmp_path, overrides)) < 1e-9
+
+
+def test_they_do_so_in_single_precision_and_with_several_samples(recipe: Path, tmp_path: Path):
+    overrides = [*method_overrides("actor-critic+likelihood"), *PHASES, "method.samples=2", "training.clip_norm=0.5"]
+    of_losses, of_weights = compare(recipe, tmp_path, overrides)
+    assert of_losses < 1e-5
+    # Adam divides a gradient by its own size: where the gradient is rounding error, so is the step.
+    assert of_weights < 0.05
+
+
+def test_batches_that_do_not_divide_are_shared_too(tmp_path: Path):
+    # 37 pairs make 5 batches of 7 or 8, by length: shares of 3 and 4, padded to different widths.
+    words = ["one", "two", "three", "four", "five", "six", "seven"]
+    lines = [f"{' '.join(words[: 1 + n % 7])}\t{' '.join(words[n % 5 : n % 5 + 1 + n % 3])}\n" for n in range(37)]
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(lines), encoding="utf-8")
+    split = {"pairs": str(pairs)}
+    recipe = write_recipe(
+        tmp_path,
+        data={"task": "translation", "train": split, "valid": split, "test": split},
+        score={"name": "bleu"},
+    )
+    assert max(compare(recipe, tmp_path, [*method_overrides("actor-critic"), *PHASES, "precision=float64"])) < 1e-9
+
+
+def draw_alone() -> None:
+    """Let a process draw for its own examples only, as if it were alone."""
+    draws.SharedGenerator.share = property(lambda self: None, lambda self, value: None)
+
+
+def weigh_wrongly() -> None:
+    """Let a process sum gradients as if it held every example."""
+    Share.fraction = property(lambda self: 1.0)
+
+
+@pytest.mark.parametrize("fault", [draw_alone, weigh_wrongly])
+def test_the_comparison_notices_faults(fault: Callable[[], None], recipe: Path, tmp_path: Path):
+    overrides = [*method_overrides("reinforce"), *FEW, "precision=float64"]
+    assert min(compare(recipe, tmp_path, overrides, before={0: fault, 1: fault})) > 1e-3
+
+
+def test_a_run_of_two_resumes_exactly_and_only_with_two(recipe: Path, tmp_path: Path, refusal: Refusal):
+    overrides = [*method_overrides("actor-critic"), "actor.dropout=0.2", "training.batch=4"]
+    whole = train_together(recipe, tmp_path / "whole", *overrides)
+    command = ("train", recipe, "--out", tmp_path / "run", *overrides)
+    team = Team(tmp_path / "killed", *command)
+    wait_until(lambda: updates_done(tmp_path / "run") >= 8, team)
+    team.kill(0, 1)
+    assert team.wait() == [-signal.SIGKILL, -signal.SIGKILL]
+    assert "began with 2 process(es), not 1" in refusal(*command)
+    team = Team(tmp_path / "stopped", *command)
+    wait_until(lambda: updates_done(tmp_path / "run") >= 44, team)
+    team.kill(1, number=signal.SIGTERM)
+    assert team.wait() == [128 + signal.SIGTERM] * 2
+    [line] = team.complaints()
+    assert f"resumes from {CheckpointFolder(tmp_path / 'run/checkpoints').latest()}" in line
+    assert outcome(train_together(recipe, tmp_path / "run", *overrides)) == outcome(whole)
+
+
+def spoil_update(number: int, error: Exception | None) -> Callable[[], None]:
+    """Return what makes the losses of a process infinite, or raises an error, from an update on."""
+
+    def spoil() -> None:
+        honest = learning.Learner._outcome
+        calls = 0
+
+        def outcome(self: learning.Learner, *arguments: object) -> Outcome:
+            nonlocal calls
+            calls += 1
+            found = honest(self, *arguments)
+            if calls >= number and error is not None:
+                raise error
+            return Outcome(found.loss * math.inf, found.measurements) if calls >= number else found
+
+        learning.Learner._outcome = outcome
+
+    return spoil
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [(None, 3, "the loss is not finite at update 3"), (UserError("no such word"), 2, "no such word")],
+)
+def test_a_fault_of_one_process_ends_all_with_one_line(
+    rank: int, error: Exception | None, code: int, says: str, recipe: Path, tmp_path: Path
+):
+    team = Team(tmp_path / "log", "train", recipe, "--out", tmp_path / "run", before={rank: spoil_update(3, error)})
+    codes = team.wait()
+    assert codes[rank] == code
+    assert codes[1 - rank] == 4
+    [line] = team.complaints()
+    assert says in line
+
+
+def test_what_all_see_is_said_once(recipe: Path, tmp_path: Path):
+    team = Team(tmp_path / "log", "train", recipe, "--out", tmp_path / "run", "data.train=nowhere.txt")
+    assert 2 in team.wait()
+    [line] = team.complaints()
+    assert "nowhere.txt" in line
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the worker in /proc")
+def test_torchrun_ends_when_a_worker_is_killed_and_resumes(recipe: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    overrides = [*method_overrides("likelihood"), "training.batch=4"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "seqcritic"]
+    process = subprocess.Popen(
+        [*launcher, "train", recipe, "--out", out, *overrides, "phases.train.updates=100000"],
+        stderr=subprocess.PIPE,
+        env=quiet_environment(),
+        text=True,
+    )
+    wait_until(lambda: updates_done(out) >= 6, process)
+    os.kill(worker_of(process.pid, rank=1), signal.SIGKILL)
+    _, stderr = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode != 0
+    latest = CheckpointFolder(out / "checkpoints").latest()
+    [line] = [line for line in stderr.splitlines() if line.startswith("seqcritic: ")]
+    assert str(out) in line
+    assert f"the same command resumes from {latest}" in line
+    before = updates_done(out)
+    team = Team(tmp_path / "log", "train", recipe, "--out", out, *overrides, "phases.train.updates=100000")
+    wait_until(lambda: updates_done(out) > before, team)
+    team.kill(0, number=signal.SIGINT)
+    assert team.wait() == [128 + signal.SIGINT] * 2
+
+
+def worker_of(launcher: int, rank: int) -> int:
+    """Return the process of a rank that torchrun has started."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        for pid in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
+            if f"RANK={rank}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                return int(pid)
+    raise AssertionError("torchrun has no such worker")
+
+
+def test_shares_are_whole_disjoint_and_almost_equal():
+    for total in range(5, 30):
+        shares = [Processes(rank, 5).share(total) for rank in range(5)]
+        assert [row for share in shares for row in range(share.first, share.last)] == list(range(total))
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+        assert sum(share.fraction for share in shares) == pytest.approx(1)
+    with pytest.raises(UserError, match="too small for 5 processes"):
+        Processes(0, 5).share(4)
+
+
+def test_processes_draw_their_rows_of_the_same_numbers():
+    def numbers(share: Share | None) -> Tensor:
+        generator = draws.SharedGenerator()
+        generator.manual_seed(3)
+        generator.share = share
+        rows = 10 if share is None else len(share)
+        return draws.draw_numbers(generator, 7, 2 * rows)
+
+    shares = [Processes(rank, 3).share(10) for rank in range(3)]
+    assert torch.equal(torch.cat([numbers(share) for share in shares], dim=1), numbers(None))
+
+
+@pytest.mark.parametrize("command", [["compare", "demo"], ["recipes"]])
+def test_other_commands_run_in_one_process(command: list[str], refusal: Refusal, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "only train may be started by torchrun" in refusal(*command)
+
+
+def test_a_part_of_a_batch_is_padded_no_longer_than_needed(recipe: Path):
+    from seqcritic.data.task import build_task
+
+    batch = build_task(load_recipe(recipe).data).training_batch(0, 12, 1)
+    for first, last in ((0, 12), (0, 3), (3, 12)):
+        part = batch.part(first, last)
+        assert len(part) == last - first
+        for row in range(len(part)):
+            for side, mask in (("sources", "source_mask"), ("references", "reference_mask")):
+                mine, whole = getattr(part, side)[row], getattr(batch, side)[first + row]
+                assert mine[getattr(part, mask)[row]].tolist() == whole[getattr(batch, mask)[first + row]].tolist()
+        assert bool(part.source_mask.any(dim=0).all())
+        assert bool(part.reference_mask.any(dim=0).all())
