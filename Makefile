@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format slow clean
+.PHONY: demo test check format slow bench clean
 
 demo: $(STAMP)
 	$(BIN)/seqcritic compare demo --out runs/demo
@@ -25,8 +25,11 @@ format: $(STAMP)
 slow: $(STAMP)
 	$(BIN)/python -m pytest tests/slow --timeout 3600
 
+bench: $(STAMP)
+	$(BIN)/python benchmarks/bench.py
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info src/*.egg-info
+	rm -rf $(VENV) .bench build dist *.egg-info src/*.egg-info
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -3,9 +3,10 @@
     python benchmarks/parallel_data.py [--pairs 12000000] [--kind whitespace|words|subwords] [--folder DIR]
 
 Writes synthetic pairs of 10 to 40 tokens (25 on average, words by Zipf's law), then learns the vocabularies and encodes
-in one process, and starts anew in another that draws 200 training batches. Each process tells the peak of its own
-resident memory (VmHWM, which counts mapped pages too; Linux only). Start-up is from the first line of Python to the
-first batch, imports included. The full size needs 5 GB of disk.
+in one process, starts anew in another that draws 200 training batches, and in a third trains a small actor by
+likelihood for some updates. Each process tells the peak of its own resident memory (VmHWM, which counts mapped pages
+too; Linux only). Start-up is from the first line of Python to the first batch, imports included; where other processes
+have the machine, its CPU seconds tell more. The full size needs 5 GB of disk.
 """
 
 from __future__ import annotations
@@ -23,33 +24,40 @@ STARTED = time.perf_counter()
 CHUNK = 50_000
 SHORTEST, LONGEST = 10, 40
 BATCH, NUM_BATCHES = 128, 200
+NUM_VALID = 100
+UNITS, TRAINING_BATCH, NUM_UPDATES = 64, 32, 20
 
 
 def main() -> None:
-    """Write the text, run the two processes, print one table."""
+    """Write the text, run the three processes, print one table."""
     options = read_options()
     if options.step == "write":
         return write_text(options.folder, options.pairs, options.types)
     if options.step:
-        return print(json.dumps(measure(options)))
+        return print(json.dumps(train_a_little(options) if options.step == "train" else measure(options)))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         command = [sys.executable, __file__, "--pairs", str(options.pairs), "--types", str(options.types)]
         command += ["--kind", options.kind, "--folder", folder, "--step"]
         subprocess.run([*command, "write"], check=True)
-        encode, start = (
+        encode, start, train = (
             json.loads(subprocess.run([*command, step], check=True, stdout=subprocess.PIPE).stdout)
-            for step in ("encode", "start")
+            for step in ("encode", "start", "train")
         )
         text, cache = (
-            sum(path.stat().st_size for path in Path(folder).rglob(pattern)) for pattern in ("*.txt", "*.*s")
+            sum(path.stat().st_size for path in Path(folder).rglob(pattern)) for pattern in ("*.txt", "cache/*/*.*s")
         )
     load = os.getloadavg()[0]
     print(f"# {options.pairs:,} pairs, {options.kind}, batches of {BATCH}; load average {load:.1f}")
-    print("| | seconds | peak resident MB |\n|---|---:|---:|")
-    print(f"| learn vocabularies and encode, once | {encode['seconds']:.1f} | {encode['peak']:.0f} |")
-    print(f"| start once cached, to the first batch | {start['first']:.2f} | {start['peak_at_first']:.0f} |")
-    print(f"| {NUM_BATCHES} batches more | {start['seconds'] - start['first']:.2f} | {start['peak']:.0f} |")
-    print(f"| import of the package alone | {start['imports']:.2f} | {start['peak_of_imports']:.0f} |")
+    print("| | seconds | CPU seconds | peak resident MB |\n|---|---:|---:|---:|")
+    batches = {name: start[name] - start[f"{name}_at_first"] for name in ("seconds", "cpu")} | {"peak": start["peak"]}
+    for name, figures in (
+        ("learn vocabularies and encode, once", encode),
+        ("start once cached, to the first batch", {key: start[f"{key}_at_first"] for key in batches}),
+        (f"{NUM_BATCHES} batches more", batches),
+        (f"{NUM_UPDATES} updates of a small actor", train),
+        ("import of the package alone", {key: start[f"{key}_of_imports"] for key in batches}),
+    ):
+        print(f"| {name} | {figures['seconds']:.1f} | {figures['cpu']:.1f} | {figures['peak']:.0f} |")
     print(f"\ntext {text / 1e6:,.0f} MB, cache {cache / 1e6:,.0f} MB, padding {100 * start['padding']:.1f} %")
 
 
@@ -60,7 +68,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--types", type=int, default=1_000_000, help="different words a side")
     parser.add_argument("--kind", choices=("whitespace", "words", "subwords"), default="whitespace")
     parser.add_argument("--folder", type=Path, help="where the text and the cache are put for the time being")
-    parser.add_argument("--step", choices=("write", "encode", "start"), help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=("write", "encode", "start", "train"), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -88,10 +96,8 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     from seqcritic.data.translation import TranslationData
     from seqcritic.data_settings import TranslationSettings
 
-    measured = {"imports": time.perf_counter() - STARTED, "peak_of_imports": peak_megabytes()}
-    tokens = {"kind": options.kind, "size": 30_000}
-    files = {"source": str(options.folder / "source.txt"), "target": str(options.folder / "target.txt")}
-    settings = TranslationSettings.model_validate({"train": files, "source_tokens": tokens, "target_tokens": tokens})
+    measured = {f"{name}_of_imports": figure for name, figure in spent().items()}
+    settings = TranslationSettings.model_validate(data_settings(options))
     report = (lambda line: print(line, file=sys.stderr, flush=True)) if options.step == "encode" else lambda line: None
     data = TranslationData(settings, report, options.folder / "cache")
     if options.step == "encode":
@@ -104,9 +110,46 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
                 padding += int((~mask).sum())
                 places += mask.numel()
             if number == 0:
-                measured |= {"first": time.perf_counter() - STARTED, "peak_at_first": peak_megabytes()}
+                measured |= {f"{name}_at_first": figure for name, figure in spent().items()}
         measured["padding"] = padding / places
-    return measured | {"seconds": time.perf_counter() - STARTED, "peak": peak_megabytes()}
+    return measured | spent()
+
+
+def data_settings(options: argparse.Namespace) -> dict[str, object]:
+    """Return the settings of the task."""
+    tokens = {"kind": options.kind, "size": 30_000}
+    files = {side: str(options.folder / f"{side}.txt") for side in ("source", "target")}
+    return {"task": "translation", "train": files, "source_tokens": tokens, "target_tokens": tokens}
+
+
+def train_a_little(options: argparse.Namespace) -> dict[str, float]:
+    """Train a small actor on what is cached; the networks' own memory grows with their sizes and is not the data's."""
+    os.environ["SEQCRITIC_CACHE"] = str(options.folder / "cache")
+    from seqcritic.settings_io import settings_from
+    from seqcritic.training.train import train
+
+    valid = {}
+    for side in ("source", "target"):
+        with (options.folder / f"{side}.txt").open() as lines:
+            path = options.folder / f"valid-{side}.txt"
+            path.write_text("".join(line for _, line in zip(range(NUM_VALID), lines, strict=False)))
+        valid[side] = str(path)
+    phases = {"actor": {"updates": NUM_UPDATES}, "critic": {"updates": 0}, "train": {"updates": 0}}
+    tree = {
+        "data": data_settings(options) | {"valid": valid},
+        "actor": {"embedding": UNITS, "hidden": UNITS, "attention": UNITS},
+        "score": {"name": "bleu"},
+        "method": {"name": "likelihood"},
+        "phases": phases,
+        "training": {"batch": TRAINING_BATCH},
+    }
+    train(settings_from(tree), options.folder / "run")
+    return spent()
+
+
+def spent() -> dict[str, float]:
+    """Return what this process has used so far: time by the clock and of the processor, and memory."""
+    return {"seconds": time.perf_counter() - STARTED, "cpu": time.process_time(), "peak": peak_megabytes()}
 
 
 def peak_megabytes() -> float:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 import time
 
-import torch
 from torch import Tensor
 
 from seqcritic.data.task import build_task
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
+from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import Learner
 
 NUM_UPDATES = 50
@@ -39,7 +39,7 @@ class TimedScore(EditDistanceScore):
 def main() -> None:
     """Print the share in percent."""
     settings = with_method(load_recipe(sys.argv[1], sys.argv[2:]), "actor-critic")
-    torch.set_num_threads(settings.threads)
+    set_up_process(settings.threads)
     data = build_task(settings.data)
     size = settings.training.batch
     score = TimedScore(settings.score.normalise)

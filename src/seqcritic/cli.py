@@ -77,11 +77,15 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_train(commands)
     _add_compare(commands)
+    _add_ablate(commands)
     _add_readers(commands)
+    _add_diagnose(commands)
+    _add_export(commands)
     _add_prepare(commands)
     validate = commands.add_parser("validate", help="check a recipe and print the resolved configuration")
     _add_recipe(validate)
     commands.add_parser("recipes", help="list the packaged recipes")
+    commands.add_parser("models", help="list the packaged models")
     commands.add_parser("env", help="print versions and threads, for bug reports")
     return parser
 
@@ -123,7 +127,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    run_help = "a run or a model folder"
+    run_help = "a run, a model folder, or the name of a packaged model"
     evaluate = commands.add_parser("evaluate", help="score a trained model")
     evaluate.add_argument("run", metavar="RUN", help=run_help)
     evaluate.add_argument("--split", choices=("train", "valid", "test"), default="test")
@@ -138,6 +142,9 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_device(predict)
     predict.add_argument(
         "--nbest", type=_positive, metavar="N", help="print N predictions a line: score, tab, text; then an empty line"
+    )
+    predict.add_argument(
+        "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
     )
     inspect = commands.add_parser(
         "inspect",
@@ -162,6 +169,78 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="judge runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
     )
     report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
+
+
+def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    diagnose = commands.add_parser(
+        "diagnose",
+        help="measure bias and variance of the gradient estimators at a moment of training",
+        description="Estimate the true gradient of the expected return over fixed examples, and how far REINFORCE and "
+        "actor-critic with the run's critic are from it: bias, variance, mean squared error.",
+    )
+    diagnose.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="a run, model or checkpoint folder with a critic, or the .json of an earlier diagnosis; a row each",
+    )
+    diagnose.add_argument(
+        "--examples", type=_positive, default=128, metavar="K", help="examples, spread over the split (default 128)"
+    )
+    diagnose.add_argument(
+        "--draws", type=_positive, default=2000, metavar="N", help="at most so many samples an example (default 2000)"
+    )
+    diagnose.add_argument(
+        "--precision",
+        type=_share,
+        default=0.05,
+        metavar="P",
+        help="stop when the error of the true gradient is this share of its length (default 0.05)",
+    )
+    diagnose.add_argument("--split", choices=("valid", "test"), default="valid")
+    diagnose.add_argument(
+        "--out", action="append", default=[], metavar="FILE", help="write FILE.html or FILE.json too; may be repeated"
+    )
+
+
+def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    ablate = commands.add_parser(
+        "ablate",
+        help="train actor-critic with one setting changed at a time, as in the paper's ablation, and report",
+        description="Train actor-critic from one shared pre-trained actor, each row with one setting changed and a "
+        "critic of its own, all with the same budget. Running the same command again resumes.",
+    )
+    _add_recipe(ablate)
+    ablate.add_argument(
+        "--rows",
+        metavar="A,B,...",
+        help="some of the rows, as gamma_phi=1, or all of one kind, as gamma_phi (default: all; docs/ablation.md)",
+    )
+    ablate.add_argument("--seeds", type=_positive, default=1, metavar="N", help="how many seeds (default 1)")
+    ablate.add_argument("--out", metavar="DIR", help="folder of the ablation (default: runs/ablate-RECIPE)")
+    ablate.add_argument("--jobs", type=_positive, metavar="N", help="runs side by side (default: the cores, at most 2)")
+
+
+def _add_export(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    export = commands.add_parser(
+        "export",
+        help="write a finished run's actor and its model card to a small folder",
+        description="Write the actor of a finished run, what it needs to predict and a model card to a new folder, "
+        "without the training text and without paths.",
+    )
+    export.add_argument("run", metavar="RUN", help="a finished run or a model folder")
+    export.add_argument("--out", required=True, metavar="FOLDER", help="the new folder; its name is the model's")
+    export.add_argument("--card", metavar="FILE", help="take this model card (default: one written from the run)")
+    export.add_argument(
+        "--result",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="what evaluate --json printed, for the card; once for each test set, named as the file",
+    )
+    export.add_argument(
+        "--half", action="store_true", help="store 16 bits a weight; refused if it changes predictions of a sample"
+    )
 
 
 def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -206,6 +285,16 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
+    return value
 
 
 class _Version(argparse.Action):

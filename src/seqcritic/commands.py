@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seqcritic.errors import UserError
 from seqcritic.settings_io import load_recipe, recipe_names, to_yaml, with_method
+from seqcritic.training.packaged import packaged_names, summary
 
 
 def train(options: argparse.Namespace) -> int:
@@ -85,12 +86,20 @@ def predict(options: argparse.Namespace) -> int:
     with LineProgress() as progress:
         for lines in arriving_lines(sys.stdin.fileno()):
             if options.nbest:
-                for found in model.predict_several(lines, search, options.nbest):
+                for found in model.predict_several(lines, search, options.nbest, options.raw):
                     sys.stdout.write("".join(f"{score:.4f}\t{text}\n" for score, text in found) + "\n")
             else:
-                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search)))
+                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search, options.raw)))
             sys.stdout.flush()
             progress.advance(len(lines))
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write a trained actor with its card to a folder of its own."""
+    from seqcritic.training.export import export as run
+
+    print(run(options.run, options.out, options.card, options.result, options.half))
     return 0
 
 
@@ -119,6 +128,43 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def diagnose(options: argparse.Namespace) -> int:
+    """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
+    strange = [out for out in options.out if not out.endswith((".html", ".json"))]
+    if strange:
+        raise UserError(f"--out: {strange[0]}: give a file that ends in .html or .json")
+    from seqcritic.diagnosing.diagnose import diagnose as run
+    from seqcritic.diagnosing.show import print_diagnosis
+    from seqcritic.report.diagnosis_page import render_diagnosis
+    from seqcritic.training.display import choose_display
+
+    found = run(
+        options.runs, options.examples, options.draws, options.split, options.precision, display=choose_display()
+    )
+    print_diagnosis(found)
+    for out in options.out:
+        is_page = out.endswith(".html")
+        _write_page(out, render_diagnosis(found) if is_page else json.dumps(found.to_dict(), indent=1) + "\n")
+    return 0
+
+
+def ablate(options: argparse.Namespace) -> int:
+    """Train actor-critic with one setting changed at a time and print the table."""
+    settings = load_recipe(options.recipe, options.overrides)
+    from seqcritic.comparing.ablate import ablate as run
+    from seqcritic.comparing.show import print_ablation
+
+    ablation, folder = run(
+        settings,
+        tuple(options.rows.split(",")) if options.rows else (),
+        num_seeds=options.seeds,
+        out=options.out or f"runs/ablate-{settings.name}",
+        jobs=options.jobs or min(2, os.cpu_count() or 1),
+    )
+    print_ablation(ablation, folder)
+    return 0
+
+
 def prepare(options: argparse.Namespace) -> int:
     """Make the sets of a published corpus and print their sizes beside the published ones."""
     from seqcritic.preparing.prepare import prepare as run
@@ -144,6 +190,15 @@ def recipes(options: argparse.Namespace) -> int:
     width = max(map(len, names))
     for name in names:
         print(f"{name:{width}}  {load_recipe(name).description}")
+    return 0
+
+
+def models(options: argparse.Namespace) -> int:
+    """List the packaged models with the first paragraph of their cards."""
+    names = packaged_names()
+    width = max(map(len, names), default=0)
+    for name in names:
+        print(f"{name:{width}}  {summary(name)}")
     return 0
 
 

@@ -80,6 +80,10 @@ class Jobs:
             if code == 0:
                 self.board.finish(run)
                 continue
+            if run.row and code == NonFiniteError.exit_code:  # what an ablation wants to know, not a fault
+                self.board.finish(run, "diverged")
+                self.waiting = [other for other in self.waiting if folder not in other.needs]
+                continue
             lines = _log_path(run).read_text(encoding="utf-8", errors="replace").strip().splitlines()
             message = f"{run.kind} (seed {run.seed}) ended with exit code {code}: {lines[-1] if lines else ''}"
             raise NonFiniteError(message) if code == NonFiniteError.exit_code else UserError(message)
@@ -135,13 +139,13 @@ class _Board:
                 total = self.progress.tasks[self.tasks[run.folder]].total
                 print(f"{_name(run)}: {done}/{total:.0f}  {news}", file=sys.stderr, flush=True)
 
-    def finish(self, run: PlannedRun) -> None:
-        """Mark a run as done."""
+    def finish(self, run: PlannedRun, how: str = "done") -> None:
+        """Mark a run as done, or say how else it ended."""
         task = self.tasks[run.folder]
         news = _news(read_metrics(run.folder))
-        self.progress.update(task, completed=self.progress.tasks[task].total, news=f"done  {news}")
+        self.progress.update(task, completed=self.progress.tasks[task].total, news=f"{how}  {news}")
         if not self.live:
-            print(f"{_name(run)}: done  {news}", file=sys.stderr, flush=True)
+            print(f"{_name(run)}: {how}  {news}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Leave the terminal as it was."""
@@ -172,7 +176,7 @@ def _log_path(run: PlannedRun) -> Path:
 
 def _name(run: PlannedRun) -> str:
     title = {"actor": "pre-training the actor", "critic": "pre-training the critic"}.get(run.kind, run.kind)
-    return f"seed {run.seed}: {title}"
+    return f"seed {run.seed}: {run.row}, {title}" if run.row else f"seed {run.seed}: {title}"
 
 
 def _news(records: list[Record]) -> str:

@@ -27,6 +27,7 @@ class PlannedRun:
     seed: int
     folder: Path
     needs: tuple[Path, ...]
+    row: str = ""  # of an ablation
 
 
 def plan_runs(settings: Settings, labels: tuple[str, ...], num_seeds: int, out: Path) -> list[PlannedRun]:

@@ -1,10 +1,13 @@
-"""The end of a comparison in the terminal: table, plot, and where the report is."""
+"""The end of a comparison or an ablation in the terminal: table, plot, and where the report is."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from seqcritic.comparing.ablate import PICTURE_FILE
 from seqcritic.comparing.compare import CURVES_FILE, REPORT_FILE
+from seqcritic.report.ablation import Ablation, list_ablation_columns
+from seqcritic.report.columns import terminal_columns
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.console import open_console
 from seqcritic.report.curves import terminal_plot
@@ -19,3 +22,12 @@ def print_comparison(comparison: Comparison, folder: Path) -> None:
     for note in comparison.notes:
         console.print(note, markup=False, highlight=False)
     console.print(f"curves: {folder / CURVES_FILE}\nreport: {folder / REPORT_FILE}", markup=False, highlight=False)
+
+
+def print_ablation(ablation: Ablation, folder: Path) -> None:
+    """Print the table, and where the picture is."""
+    console = open_console()
+    console.print(terminal_columns(list_ablation_columns(ablation), ablation.title))
+    for note in ablation.notes:
+        console.print(note, markup=False, highlight=False)
+    console.print(f"picture: {folder / PICTURE_FILE}", markup=False, highlight=False)

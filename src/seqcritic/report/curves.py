@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from seqcritic.report.comparison import Curve, Point
+from seqcritic.report.drawing import FAINT, GRID, INK, PALETTE, draw_line, draw_svg, write_text
 from seqcritic.report.formats import format_compact
 from seqcritic.report.frame import Frame
 from seqcritic.report.labels import LINE_HEIGHT, flow, shorten, spread, text_width
@@ -27,11 +28,7 @@ from seqcritic.report.terminal import terminal_plot
 
 __all__ = ["PALETTE", "draw_curves", "terminal_plot"]
 
-# Chosen so that any two differ for readers with each kind of colour blindness, at contrast 3 on white.
-PALETTE = ("#2448c8", "#e25a0a", "#00957f", "#b56ad0", "#7b3f20", "#3f4450")
 _DASHES = ("", "7 4", "2 3")
-_INK, _FAINT, _GRID = "#22262c", "#5c6470", "#e3e6ea"
-_FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 _MANY_POINTS = 30
 
 
@@ -73,8 +70,8 @@ def draw_curves(
     series = group_series(curves, order)
     colours = {label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))}
     if not series:
-        nothing = _write("No learning curve was recorded.", width / 2, 40, "middle", "axis-title")
-        return _svg(width, 80, f"{title}: no learning curve", [nothing])
+        nothing = write_text("No learning curve was recorded.", width / 2, 40, "middle", "axis-title")
+        return draw_svg(width, 80, f"{title}: no learning curve", [nothing])
     scores = score_range(series)
     outside = list_outside(series, scores)
     labels = [shorten(one.label, width - 60) for one in series]
@@ -101,42 +98,26 @@ def draw_curves(
         parts.append(_draw_series(one, colours[one.label], frame, label, score_name))
     if outside:
         for line in wrap(describe_outside(outside), int((width - frame.left) / 7.5)):
-            parts.append(_write(line, frame.left, bottom + 12, "start", "note"))
+            parts.append(write_text(line, frame.left, bottom + 12, "start", "note"))
             bottom += LINE_HEIGHT
-    return _svg(width, bottom, f"{title} against compute for {', '.join(labels)}", parts)
-
-
-def _svg(width: float, height: float, description: str, parts: Sequence[Markup]) -> Markup:
-    attributes: Attributes = {
-        "xmlns": "http://www.w3.org/2000/svg",
-        "class": "curves",
-        "viewBox": f"0 0 {width:g} {height:g}",
-        "width": width,
-        "height": height,
-        "role": "img",
-        "aria-label": description,
-        "font-family": _FONT,
-        "font-size": 13,
-    }
-    ground = element("rect", {"class": "ground", "width": width, "height": height, "fill": "#ffffff"})
-    return element("svg", attributes, Markup("\n"), join([ground, *parts]), Markup("\n"))
+    return draw_svg(width, bottom, f"{title} against compute for {', '.join(labels)}", parts)
 
 
 def _draw_axes(frame: _ComputeFrame, title: str) -> Markup:
     parts = []
     for tick in nice_ticks(frame.values, 6):
         y = frame.y(tick)
-        parts.append(_line(frame.left, y, frame.right, y, "grid", _GRID))
-        parts.append(_write(format_compact(tick), frame.left - 8, y + 4.5, "end", "tick"))
+        parts.append(draw_line(frame.left, y, frame.right, y, "grid", GRID))
+        parts.append(write_text(format_compact(tick), frame.left - 8, y + 4.5, "end", "tick"))
     for tick in nice_ticks(frame.computes, max(round((frame.right - frame.left) / 110), 2)):
         x = frame.x(tick)
-        parts.append(_line(x, frame.bottom, x, frame.bottom + 5, "axis", _FAINT))
-        parts.append(_write(format_compact(tick), x, frame.bottom + 20, "middle", "tick"))
-    parts.append(_line(frame.left, frame.bottom, frame.right, frame.bottom, "axis", _FAINT))
+        parts.append(draw_line(x, frame.bottom, x, frame.bottom + 5, "axis", FAINT))
+        parts.append(write_text(format_compact(tick), x, frame.bottom + 20, "middle", "tick"))
+    parts.append(draw_line(frame.left, frame.bottom, frame.right, frame.bottom, "axis", FAINT))
     # The vertical title lies above its axis, where it reads without turning one's head.
-    parts.append(_write(title, 8, 16, "start", "axis-title"))
+    parts.append(write_text(title, 8, 16, "start", "axis-title"))
     middle = (frame.left + frame.right) / 2
-    parts.append(_write("compute (likelihood updates)", middle, frame.bottom + 42, "middle", "axis-title"))
+    parts.append(write_text("compute (likelihood updates)", middle, frame.bottom + 42, "middle", "axis-title"))
     return element("g", {"class": "axes", "data-top": frame.top, "data-bottom": frame.bottom}, join(parts))
 
 
@@ -157,8 +138,8 @@ def _draw_series(one: Series, colour_index: int, frame: _ComputeFrame, label: _L
         leader: Attributes = {"class": "leader", "d": f"{start}H{frame.right + 8:.1f}L{x - 26:.1f} {y:.1f}"}
         leader |= {"fill": "none", "stroke": colour, "stroke-opacity": 0.6, "stroke-dasharray": "1 3"}
         parts.append(element("path", leader))
-    parts.append(_line(x - 24, y, x - 6, y, "key-line", colour, 3, dash))
-    writing: Attributes = {"class": "label", "x": x, "y": y + 4.5, "fill": _INK, "font-weight": "600"}
+    parts.append(draw_line(x - 24, y, x - 6, y, "key-line", colour, 3, dash))
+    writing: Attributes = {"class": "label", "x": x, "y": y + 4.5, "fill": INK, "font-weight": "600"}
     parts.append(element("text", writing, text(label.content)))
     group = {"class": f"method method-{colour_index % len(PALETTE)}", "data-label": one.label}
     return element("g", group, join(parts))
@@ -214,19 +195,3 @@ def _mark(
     if not is_visible:
         attributes["fill-opacity"] = 0
     return element("circle", attributes, title)
-
-
-def _line(
-    x1: float, y1: float, x2: float, y2: float, role: str, colour: str, width: float = 1, dash: str = ""
-) -> Markup:
-    attributes: Attributes = {"class": role, "x1": x1, "y1": y1, "x2": x2, "y2": y2}
-    attributes |= {"stroke": colour, "stroke-width": width}
-    if dash:
-        attributes["stroke-dasharray"] = dash
-    return element("line", attributes)
-
-
-def _write(content: str, x: float, y: float, anchor: str, role: str) -> Markup:
-    colour = _INK if role == "axis-title" else _FAINT
-    attributes: Attributes = {"class": role, "x": x, "y": y, "text-anchor": anchor, "fill": colour}
-    return element("text", attributes, text(content))

@@ -11,15 +11,16 @@ from seqcritic.report.markup import Markup, element, join, text
 def compose_document(
     title: str, styles: Sequence[str], script: str, sections: Sequence[Markup], style_class: str = ""
 ) -> str:
-    """Put sections into a page with the style sheets and the script of these names.
+    """Put sections into a page with the style sheets and the script of these names; without a name, without a script.
 
     Its policy lets run only the page's own script and load nothing at all, so that text from data or
     models could do no harm even if it were not escaped.
     """
     style = "\n".join(_read_piece(name) for name in styles)
-    code = _read_piece(script)
+    code = _read_piece(script) if script else ""
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    allowed = f"'sha256-{digest}'" if script else "'none'"
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
     attributes = {"class": style_class} if style_class else {}
     return "\n".join(
         [
@@ -34,7 +35,7 @@ def compose_document(
             "</head>",
             "<body>",
             element("main", attributes, Markup("\n"), join(sections), Markup("\n")),
-            f"<script>{code}</script>",
+            *([f"<script>{code}</script>"] if script else []),
             "</body>",
             "</html>",
             "",

@@ -1,13 +1,12 @@
 """The comparison as a table: for the terminal and, as Markdown, for a README."""
 
-import re
-from dataclasses import dataclass
 from typing import Literal
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from seqcritic.report.columns import Column, escape_markdown, markdown_line
 from seqcritic.report.comparison import Comparison, MethodRow
 from seqcritic.report.formats import (
     format_cost,
@@ -21,15 +20,6 @@ from seqcritic.report.formats import (
 )
 
 LONG_LABEL = 23
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column by its name (for those who style it), its heading, and one cell for each row."""
-
-    name: str
-    heading: str
-    cells: tuple[str, ...]
 
 
 def list_columns(comparison: Comparison) -> tuple[Column, ...]:
@@ -123,13 +113,13 @@ def markdown_table(comparison: Comparison) -> str:
     columns = list_columns(comparison)
     bold = list_best(comparison)
     lines = [
-        _markdown_line([_escape_markdown(column.heading) for column in columns]),
-        _markdown_line(["---" if column.name == "method" else "---:" for column in columns]),
+        markdown_line([escape_markdown(column.heading) for column in columns]),
+        markdown_line(["---" if column.name == "method" else "---:" for column in columns]),
     ]
     for index, row in enumerate(comparison.rows):
-        cells = {column.name: _escape_markdown(column.cells[index]) for column in columns}
+        cells = {column.name: escape_markdown(column.cells[index]) for column in columns}
         cells |= {name: f"**{cells[name]}**" for name, label in bold if label == row.label}
-        lines.append(_markdown_line(list(cells.values())))
+        lines.append(markdown_line(list(cells.values())))
     for name, signature in list_signatures(comparison):
         lines += ["", f"{name}: `{signature}`"]
     return "\n".join([*lines, ""])
@@ -198,13 +188,3 @@ def _write_rhos(row: MethodRow) -> str:
 
 def _write_seeds(row: MethodRow) -> str:
     return " ".join(format_score(score) for score in row.seed_scores)
-
-
-def _markdown_line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _escape_markdown(text: str) -> str:
-    """Keep a cell on one line and inside its bars; a `<` would otherwise open a tag."""
-    escaped = re.sub(r"[\\|*_`\[]|<(?=[A-Za-z/!?])", r"\\\g<0>", text)
-    return " ".join(escaped.split())

@@ -1,0 +1,110 @@
+"""The diagnosis of runs: how far each estimator of the gradient is from the truth, and why."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import torch
+
+from seqcritic.data.corruption import derive_seed
+from seqcritic.diagnosing.baseline import fit_baseline
+from seqcritic.diagnosing.load import Patient, load_patient
+from seqcritic.diagnosing.measure import Watch, measure
+from seqcritic.diagnosing.moments import NUM_GROUPS
+from seqcritic.errors import UserError
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.report.diagnosis import Diagnosis, DiagnosisRow, join_diagnoses
+from seqcritic.training.display import Display, PlainDisplay
+from seqcritic.training.environment import environment
+
+FEWEST_DRAWS = 2 * NUM_GROUPS
+
+
+def diagnose(
+    places: Sequence[str | Path],
+    num_examples: int = 128,
+    most_draws: int = 2000,
+    split: str = "valid",
+    wanted_error: float = 0.05,
+    display: Display | None = None,
+) -> Diagnosis:
+    """Measure bias and variance of the estimators for every run, checkpoint or model folder.
+
+    A place that is a .json file holds an earlier diagnosis, whose rows are taken over.
+    """
+    if most_draws < FEWEST_DRAWS:
+        raise UserError(f"--draws: at least {FEWEST_DRAWS} are needed to tell noise from bias, not {most_draws}")
+    display = PlainDisplay() if display is None else display
+    with closing(display):
+        # All are loaded before any is measured: the fault of the last would be told after hours.
+        found: list[Diagnosis | Patient] = [
+            read_diagnosis(Path(place)) if str(place).endswith(".json") else load_patient(place, split, num_examples)
+            for place in places
+        ]
+        parts = [
+            part
+            if isinstance(part, Diagnosis)
+            else Diagnosis((diagnose_patient(part, split, most_draws, wanted_error, display),), environment())
+            for part in found
+        ]
+    return join_diagnoses(parts)
+
+
+def diagnose_patient(
+    patient: Patient, split: str, most_draws: int, wanted_error: float, display: Display
+) -> DiagnosisRow:
+    """Measure one moment of one run."""
+    subject, settings, batches = patient.subject, patient.settings, patient.batches
+    generator = torch.Generator().manual_seed(derive_seed(settings.seed, "diagnosis"))
+    networks = Networks(subject.actor, critic=subject.critic, target_critic=subject.critic)
+    judged = CriticTraining(settings.method, subject.score, subject.shaping)
+    with torch.no_grad():
+        outcomes = [(judged(networks, batch, generator, 0.0).measurements, len(batch)) for batch in batches]
+    num_examples = sum(len(batch) for batch in batches)
+    means = {
+        name: sum(found[name].item() * count for found, count in outcomes) / num_examples
+        for name in ("sampled_return", "explained_variance")
+    }
+    baseline = fit_baseline(subject, batches, generator)
+    display.start_phase(patient.label, 0, most_draws)
+    measured = measure(
+        subject, baseline, batches, generator, most_draws, wanted_error, _watch(display, wanted_error, means)
+    )
+    return DiagnosisRow(
+        label=patient.label,
+        method=settings.method.label,
+        updates=patient.updates,
+        split=split,
+        examples=num_examples,
+        draws=measured.draws,
+        mean_return=means["sampled_return"],
+        explained_variance=means["explained_variance"],
+        gradient_norm=measured.gradient_norm,
+        gradient_error=measured.gradient_error,
+        wanted_error=wanted_error,
+        truth=measured.truth,
+        estimators=measured.estimators,
+    )
+
+
+def read_diagnosis(path: Path) -> Diagnosis:
+    """Read what an earlier diagnosis wrote."""
+    try:
+        return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is no diagnosis written by seqcritic ({error})") from None
+
+
+def _watch(display: Display, wanted_error: float, means: dict[str, float]) -> Watch:
+    started = time.monotonic()
+
+    def watch(draws: int, error: float) -> None:
+        rate = draws / (time.monotonic() - started)
+        display.advance(draws, rate, means, f"true gradient known to {error:.1%}, wanted {wanted_error:.1%}")
+
+    return watch

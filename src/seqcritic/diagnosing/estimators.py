@@ -1,0 +1,102 @@
+"""The gradient estimators under diagnosis, all from the same samples of the present actor.
+
+With returns G_t = Σ_{τ≥t} r_τ and advantages of any baseline b_t that does not depend on ŷ_t,
+
+    reinforce, reinforce-critic   Σ_t d log p(ŷ_t)/dθ (G_t − b_t),   b_t = w · s_t + c,   b_t = Σ_a p(a) Q̂(a)
+    actor-critic                  Σ_t Σ_a dp(a)/dθ Q̂(a)
+    corrected                     Σ_t Σ_a dp(a)/dθ Q̂(a) + d log p(ŷ_t)/dθ (G_t − Q̂(ŷ_t))
+
+The last is unbiased for any critic, since E[d log p(ŷ_t)/dθ Q̂(ŷ_t)] = Σ_a dp(a)/dθ Q̂(a): what the first term owes to
+the critic's errors the second takes back. No method trains with it; it shows the truth with little noise where the
+critic is good, and its second term alone is minus the bias of actor-critic.
+
+Shapes: B examples, T tokens, V vocabulary, H actor state, P weights of the actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.methods import losses
+from seqcritic.methods.rollout import Rollout, roll_out
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
+from seqcritic.models.baseline import LinearBaseline
+from seqcritic.models.critic import Critic
+from seqcritic.scores.score import Score
+
+ACTOR_CRITIC = "actor-critic"
+CORRECTED = "corrected"
+UNBIASED = ("reinforce", "reinforce-critic", CORRECTED)
+ESTIMATORS = ("reinforce", "reinforce-critic", ACTOR_CRITIC, CORRECTED)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is diagnosed: an actor, the critic that judges it, and how its samples are rewarded."""
+
+    actor: Actor
+    critic: Critic
+    score: Score
+    shaping: bool
+
+    @property
+    def num_weights(self) -> int:
+        """P, the length of a gradient."""
+        return sum(parameter.numel() for parameter in self.actor.parameters())
+
+
+def sample_examples(subject: Subject, batch: Batch, memory: Memory, generator: torch.Generator) -> Rollout:
+    """Draw one rewarded sample for every example."""
+    fixed = Memory(*(field.detach() for field in memory))
+    return roll_out(subject.actor, fixed, batch, subject.score, subject.shaping, generator)
+
+
+def draw_gradients(
+    subject: Subject, baseline: LinearBaseline, batches: Sequence[Batch], generator: torch.Generator
+) -> dict[str, Tensor]:
+    """Make one draw: one sample for every example, and from it each estimator's gradient [P] of their mean return."""
+    num_examples = sum(len(batch) for batch in batches)
+    totals = {name: torch.zeros(()) for name in ESTIMATORS}
+    for batch in batches:
+        share = len(batch) / num_examples
+        for name, gradient in _gradients(subject, baseline, batch, generator).items():
+            totals[name] = totals[name] + share * gradient
+    return totals
+
+
+def _gradients(
+    subject: Subject, baseline: LinearBaseline, batch: Batch, generator: torch.Generator
+) -> dict[str, Tensor]:
+    """Return the estimates [P] of the gradient of the mean return of one batch."""
+    actor, critic = subject.actor, subject.critic
+    memory = actor.encode(batch.sources, batch.source_mask)
+    rollout = sample_examples(subject, batch, memory, generator)
+    tokens, mask = rollout.sample.tokens, rollout.sample.mask
+    logits, states = actor.score(memory, tokens)
+    with torch.no_grad():
+        values = critic.values(critic.encode(batch.references, batch.reference_mask), tokens, states)
+        returns = losses.returns_to_go(rollout.rewards, mask)
+        linear = baseline(states)
+        expected = losses.expected_values(torch.softmax(logits, dim=2), values)
+        predicted = losses.taken(values, tokens)
+    log_taken = losses.taken(torch.log_softmax(logits, dim=2), tokens)
+    found = {
+        "reinforce": _ascent(losses.reinforce_loss(log_taken, returns, linear, mask), actor),
+        "reinforce-critic": _ascent(losses.reinforce_loss(log_taken, returns, expected, mask), actor),
+        ACTOR_CRITIC: _ascent(losses.actor_critic_loss(torch.softmax(logits, dim=2), values, mask), actor),
+    }
+    correction = _ascent(losses.reinforce_loss(log_taken, returns, predicted, mask), actor)
+    return found | {CORRECTED: found[ACTOR_CRITIC] + correction}
+
+
+def _ascent(loss: Tensor, actor: Actor) -> Tensor:
+    """Return the direction [P] in which a loss falls, for all weights of the actor in a row."""
+    parameters = list(actor.parameters())
+    found = torch.autograd.grad(loss, parameters, retain_graph=True, materialize_grads=True)
+    return -torch.cat([gradient.flatten() for gradient in found])

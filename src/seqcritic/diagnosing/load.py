@@ -1,0 +1,78 @@
+"""From a run to what is diagnosed: the actor of that moment, its critic, and a fixed set of examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from seqcritic.config import Settings
+from seqcritic.data.batch import Batch, EvaluationSet, pad
+from seqcritic.diagnosing.estimators import Subject
+from seqcritic.inspecting.load import load_critic
+from seqcritic.models.dropout import Dropout
+from seqcritic.training.checkpoint import load_weights, under
+from seqcritic.training.model import read_network
+from seqcritic.training.rewards import build_score
+from seqcritic.training.run_evaluation import load_for_evaluation
+
+BATCH = 128  # examples in memory at once
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A moment of a run, ready for diagnosis."""
+
+    label: str
+    settings: Settings
+    updates: int
+    subject: Subject
+    batches: list[Batch]
+
+
+def load_patient(place: str | Path, split: str, num_examples: int) -> Patient:
+    """Return the networks of a run, model or checkpoint folder, and examples spread evenly over a split of its data.
+
+    A finished run and a model folder hold the best actor and the last critic; a checkpoint, and a run under way, hold
+    the actor beside which the critic was learning. Dropout is off.
+    """
+    model, task = load_for_evaluation(place, ())
+    critic = load_critic(place, model)
+    if "networks" in model.description["digests"]:
+        networks, _ = read_network(place, "networks")
+        load_weights(model.actor, under("actor", networks), str(place))
+    for module in model.actor.modules():
+        if isinstance(module, Dropout):
+            module.rate = 0.0
+    settings = model.settings
+    subject = Subject(model.actor, critic, build_score(settings.score, task), settings.score.shaping)
+    updates = model.description["progress"]["total_updates"]
+    batches = choose_examples(task.evaluation_set(split), num_examples)
+    return Patient(_label(Path(place), updates), settings, updates, subject, batches)
+
+
+def choose_examples(evaluation_set: EvaluationSet, num_examples: int) -> list[Batch]:
+    """Return so many pairs, or all, spread evenly over a set."""
+    sources = [row for batch in evaluation_set.batches for row in _rows(batch.sources, batch.source_mask)]
+    references = [row for batch in evaluation_set.batches for row in _rows(batch.references, batch.reference_mask)]
+    spread = np.linspace(0, len(sources) - 1, min(num_examples, len(sources))).round().astype(int)
+    chosen = np.unique(spread).tolist()
+    return [
+        Batch(*pad([sources[row] for row in rows]), *pad([references[row] for row in rows]))
+        for rows in (chosen[first : first + BATCH] for first in range(0, len(chosen), BATCH))
+    ]
+
+
+def _rows(tokens: torch.Tensor, mask: torch.Tensor) -> list[list[int]]:
+    """Return padded rows as numbers without their end token."""
+    return [row[kept][:-1].tolist() for row, kept in zip(tokens, mask, strict=True)]
+
+
+def _label(place: Path, updates: int) -> str:
+    """Name a run by its folder, and a checkpoint within it by the updates made."""
+    name = place.resolve().name
+    if not name.isdecimal():
+        return name
+    return f"{place.resolve().parent.parent.name} at {updates:,}"

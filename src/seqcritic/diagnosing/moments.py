@@ -1,0 +1,98 @@
+"""Moments of gradient estimates without their covariance matrix: group means, and sums of squared lengths.
+
+Draws are dealt to G groups in turn. Let m_i be a group's mean of one estimator and n_i that of another. Groups are
+independent, so the products of different groups estimate those of the expectations without the noise's own length:
+
+    <μ, ν> ≈ mean_{i≠j} <m_i, n_j>        E‖g‖² ≈ mean ‖g‖²        tr Cov(g) = E‖g‖² − <μ, μ>
+
+All figures are functions of these products. Their standard errors come from leaving out one group at a time (the
+jackknife), which needs only the G × G products, not the gradients.
+
+Shapes: E estimators, G groups, P weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from seqcritic.report.diagnosis import Figure
+from seqcritic.scores.score import Array
+
+NUM_GROUPS, FEWEST_GROUPS = 16, 4
+MEMORY_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class Products:
+    """<μ_e, μ_f> [E, E] and E‖g_e‖² [E] as estimated from some groups."""
+
+    means: Array
+    squares: Array
+
+
+class Moments:
+    """Streaming moments of several estimators that are drawn together."""
+
+    def __init__(self, names: Sequence[str], num_weights: int, dtype: torch.dtype) -> None:
+        self.names = tuple(names)
+        affordable = MEMORY_BYTES // (len(self.names) * num_weights * dtype.itemsize)
+        self.num_groups = max(FEWEST_GROUPS, min(NUM_GROUPS, affordable))
+        self.sums = torch.zeros(len(self.names), self.num_groups, num_weights, dtype=dtype)
+        self.squares = np.zeros((len(self.names), self.num_groups))
+        self.num_draws = 0
+
+    def add(self, gradients: Mapping[str, Tensor]) -> None:
+        """Count one draw of every estimator, [P] each."""
+        group = self.num_draws % self.num_groups
+        for index, name in enumerate(self.names):
+            gradient = gradients[name]
+            self.sums[index, group] += gradient
+            self.squares[index, group] += gradient.double().square().sum().item()
+        self.num_draws += 1
+
+    def estimate(self, figures: Callable[[Products], Mapping[str, float]]) -> dict[str, Figure]:
+        """Return functions of the moments, by name, with their standard errors; the groups must be full."""
+        assert self.num_draws, "nothing was drawn"
+        assert self.num_draws % self.num_groups == 0, "the groups are not equally full"
+        products, squares = self._group_products()
+        everything = np.arange(self.num_groups)
+        whole = figures(_products_of(products, squares, everything))
+        parts = [figures(_products_of(products, squares, np.delete(everything, left))) for left in everything]
+        return {
+            name: Figure(value, _jackknife_error(np.array([part[name] for part in parts])))
+            for name, value in whole.items()
+        }
+
+    def _group_products(self) -> tuple[Array, Array]:
+        """Return <m_i, n_j> [E, G, E, G] and the mean ‖g‖² of every group [E, G]."""
+        size = self.num_draws // self.num_groups
+        flat = self.sums.flatten(0, 1)
+        products = torch.zeros(len(flat), len(flat), dtype=torch.float64)
+        for first in range(0, flat.shape[1], 1 << 16):  # in double precision, a piece at a time
+            piece = flat[:, first : first + (1 << 16)].double()
+            products += piece @ piece.T
+        shape = (len(self.names), self.num_groups)
+        return products.numpy().reshape(*shape, *shape) / size**2, self.squares / size
+
+
+def _products_of(products: Array, squares: Array, groups: npt.NDArray[np.int64]) -> Products:
+    """Return the moments as the groups [K] tell them."""
+    chosen = products[:, groups][:, :, :, groups]
+    count = len(groups)
+    together = chosen.sum(axis=(1, 3)) - np.einsum("eifi->ef", chosen)
+    return Products(together / (count * (count - 1)), squares[:, groups].mean(axis=1))
+
+
+def _jackknife_error(left_out: Array) -> float:
+    """Return the standard error of a figure from its values with one group left out each."""
+    if not np.isfinite(left_out).all():
+        return math.nan
+    count = len(left_out)
+    return math.sqrt((count - 1) / count * float(np.square(left_out - left_out.mean()).sum()))

@@ -1,0 +1,18 @@
+"""A diagnosis in the terminal."""
+
+from __future__ import annotations
+
+from seqcritic.report.columns import terminal_columns
+from seqcritic.report.console import open_console
+from seqcritic.report.diagnosis import Diagnosis
+from seqcritic.report.diagnosis_tables import LEGEND, describe_moment, list_estimator_columns, write_verdict
+
+
+def print_diagnosis(diagnosis: Diagnosis) -> None:
+    """Print one table for each moment, what it shows, and what the columns mean."""
+    console = open_console()
+    for row in diagnosis.rows:
+        title = f"{row.label} ({row.method}, {row.updates:,} updates)"
+        console.print(terminal_columns(list_estimator_columns(row), title))
+        console.print(f"{describe_moment(row)}\n{write_verdict(row)}\n", markup=False, highlight=False)
+    console.print(LEGEND, markup=False, highlight=False)

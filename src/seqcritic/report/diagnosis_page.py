@@ -1,0 +1,107 @@
+"""A diagnosis as one HTML page: what each estimator's error is made of, at one or several moments."""
+
+from collections.abc import Callable, Sequence
+
+from seqcritic.report.columns import html_columns
+from seqcritic.report.diagnosis import CERTAIN, SAMPLES, Diagnosis, DiagnosisRow, EstimatorRow, Figure
+from seqcritic.report.diagnosis_tables import (
+    LEGEND,
+    MEANINGS,
+    describe_moment,
+    list_estimator_columns,
+    write_verdict,
+)
+from seqcritic.report.document import compose_document
+from seqcritic.report.markup import Markup, element, join, text
+from seqcritic.report.slots import Dot, SlotLine, draw_slots
+
+_TITLE = "Bias and variance of the gradient"
+_ERROR_NOTE = (
+    "More samples for each example divide the variance and leave the bias: a line that flattens has come down to its "
+    "bias, and where it crosses another line the other estimator is the better one."
+)
+
+
+def render_diagnosis(diagnosis: Diagnosis) -> str:
+    """Render the whole page."""
+    verdicts = [element("p", {"class": "headline"}, text(write_verdict(row))) for row in diagnosis.rows[-1:]]
+    header = element(
+        "header",
+        {},
+        element("h1", {}, text(_TITLE)),
+        *verdicts,
+        element("ul", {"class": "remarks"}, element("li", {}, text(LEGEND))),
+    )
+    sections = [header]
+    if len(diagnosis.rows) > 1:
+        sections.append(_render_moments(diagnosis.rows))
+    sections += [_render_moment(row) for row in diagnosis.rows]
+    entries = [
+        join([element("dt", {}, text(name)), element("dd", {}, text(value))], "")
+        for name, value in diagnosis.environment.items()
+    ]
+    details = element("dl", {"class": "environment"}, join(entries))
+    sections.append(element("section", {"id": "details"}, element("h2", {}, text("Where it was measured")), details))
+    return compose_document(_TITLE, ("page.css", "curves.css"), "", sections)
+
+
+def _render_moment(row: DiagnosisRow) -> Markup:
+    """Render the table of one moment, and the error of each estimator over the number of samples."""
+    lines = [SlotLine(_name(one), tuple(Dot(error) for error in one.errors)) for one in row.estimators]
+    slots = [f"M = {samples}" for samples in SAMPLES]
+    return element(
+        "section",
+        {},
+        element("h2", {}, text(f"{row.label} ({row.method}, {row.updates:,} updates)")),
+        element("p", {"class": "remark"}, text(write_verdict(row))),
+        html_columns(list_estimator_columns(row)),
+        element("p", {"class": "remark"}, text(describe_moment(row))),
+        _figure(slots, lines, "mean squared error / ‖∇V‖²", "samples for each example", True),
+        element("p", {"class": "remark"}, text(_ERROR_NOTE)),
+    )
+
+
+def _render_moments(rows: Sequence[DiagnosisRow]) -> Markup:
+    """Render how the figures differ from row to row."""
+    pictures: list[tuple[str, Callable[[EstimatorRow], Dot], bool, bool]] = [
+        ("variance of one draw / ‖∇V‖²", lambda one: _dot(one.variance), True, False),
+        ("length of the bias / ‖∇V‖", _bias_dot, False, True),
+        ("cosine of the mean to the true gradient", lambda one: _dot(one.cosine), False, True),
+        ("samples as good as one of actor-critic, by mean squared error", lambda one: _dot(one.samples), True, False),
+        ("alignment of one draw with the true gradient", lambda one: Dot(one.alignments[0]), False, False),
+    ]
+    parts = []
+    for title, dot_of, logarithmic, only_biased in pictures:
+        lines = [
+            SlotLine(_name(first), tuple(dot_of(row.estimators[index]) for row in rows))
+            for index, first in enumerate(rows[0].estimators)
+            if not (only_biased and first.unbiased)
+        ]
+        parts.append(_figure([row.label for row in rows], lines, title, "", logarithmic))
+    known = [
+        SlotLine("explained by the critic", tuple(Dot(row.explained_variance) for row in rows)),
+        SlotLine("length of the true gradient", tuple(Dot(row.gradient_norm) for row in rows)),
+    ]
+    for line in known:
+        parts.append(_figure([row.label for row in rows], [line], line.label, "", False))
+    return element("section", {"id": "moments"}, element("h2", {}, text("From moment to moment")), *parts)
+
+
+def _figure(slots: Sequence[str], lines: Sequence[SlotLine], title: str, slot_title: str, logarithmic: bool) -> Markup:
+    """Draw a chart in two widths, of which the style sheet shows the one that fits."""
+    wide = draw_slots(slots, lines, title, slot_title, logarithmic)
+    narrow = draw_slots(slots, lines, title, slot_title, logarithmic, width=420, height=300)
+    return element("figure", {}, element("div", {"class": "wide"}, wide), element("div", {"class": "narrow"}, narrow))
+
+
+def _name(row: EstimatorRow) -> str:
+    return MEANINGS.get(row.name, row.name)
+
+
+def _dot(figure: Figure) -> Dot:
+    reach = CERTAIN * figure.error
+    return Dot(figure.value, figure.value - reach, figure.value + reach)
+
+
+def _bias_dot(row: EstimatorRow) -> Dot:
+    return Dot(row.bias, *row.bias_bounds)

@@ -1,0 +1,106 @@
+"""A diagnosis in words and numbers: the columns of its table and its headline."""
+
+import math
+
+from seqcritic.report.columns import Column
+from seqcritic.report.diagnosis import CERTAIN, SAMPLES, DiagnosisRow, EstimatorRow, Figure
+from seqcritic.report.formats import ABSENT
+
+ACTOR_CRITIC = "actor-critic"
+MEANINGS = {
+    "reinforce": "REINFORCE, linear baseline",
+    "reinforce-critic": "REINFORCE, critic as baseline",
+    "actor-critic": "actor-critic",
+    "corrected": "actor-critic, corrected by the return",
+}
+
+
+def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
+    """List what the table of one moment shows."""
+    rows = row.estimators
+    columns = [
+        Column("method", "estimator", tuple(MEANINGS.get(one.name, one.name) for one in rows)),
+        Column("variance", "variance", tuple(format_figure(one.variance) for one in rows)),
+        Column("bias", "bias", tuple(format_bias(one, one.name == row.truth) for one in rows)),
+        Column("cosine", "cosine", tuple(format_number(one.cosine.value) for one in rows)),
+    ]
+    for index, samples in enumerate(SAMPLES):
+        columns.append(Column("error", f"error M={samples}", tuple(format_number(one.errors[index]) for one in rows)))
+    columns.append(Column("alignment", "aligned M=1", tuple(format_number(one.alignments[0]) for one in rows)))
+    columns.append(Column("samples", "samples", tuple(format_figure(one.samples) for one in rows)))
+    columns.append(Column("samples", "by alignment", tuple(format_figure(one.aligned_samples) for one in rows)))
+    return tuple(columns)
+
+
+def describe_moment(row: DiagnosisRow) -> str:
+    """Say how the figures of one moment were made, and whether the truth is known well enough."""
+    known = (
+        f"The true gradient is known to {row.gradient_error:.1%} of its length"
+        if math.isfinite(row.gradient_error)
+        else "The true gradient is shorter than its own noise"
+    )
+    reached = "" if row.is_known else f"; wanted were {row.wanted_error:.1%}: more draws are needed"
+    return (
+        f"{row.draws:,} draws of one sample for each of {row.examples:,} examples of {row.split}. {known}{reached}. "
+        f"Mean return {row.mean_return:.3g}; the critic explains {row.explained_variance:.0%} of its variance."
+    )
+
+
+def write_verdict(row: DiagnosisRow) -> str:
+    """Say in a sentence or two what one moment shows."""
+    critic = row.estimator(ACTOR_CRITIC)
+    linear, with_critic = row.estimator("reinforce"), row.estimator("reinforce-critic")
+    worth = (
+        f"{row.label}: one sample of actor-critic is as near to the true gradient as "
+        f"{format_number(linear.samples.value)} of REINFORCE with a linear baseline, or "
+        f"{format_number(with_critic.samples.value)} with the critic as the baseline."
+    )
+    if not critic.is_biased:
+        return (
+            f"{worth} Its bias cannot be told from 0: it is below {format_number(critic.bias_bounds[1])} of the length."
+        )
+    crossing = (with_critic.variance.value - critic.variance.value) / critic.bias_square.value
+    more = (
+        f" From {format_number(max(crossing, 0) * row.examples)} samples in an update on, the unbiased one is nearer."
+        if math.isfinite(crossing)
+        else ""
+    )
+    return (
+        f"{worth} Its bias is {format_number(critic.bias)} of the gradient's length, cosine "
+        f"{format_number(critic.cosine.value)}.{more}"
+    )
+
+
+def format_number(value: float) -> str:
+    """Write three significant digits, without an exponent where that is readable."""
+    if not math.isfinite(value):
+        return ABSENT
+    if value and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.2g}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{digits}f}"
+
+
+def format_figure(figure: Figure) -> str:
+    """Write a figure with its standard error."""
+    if not math.isfinite(figure.value) or not math.isfinite(figure.error) or figure.error == 0:
+        return format_number(figure.value)
+    return f"{format_number(figure.value)} ±{figure.error:.1g}"
+
+
+def format_bias(row: EstimatorRow, is_truth: bool) -> str:
+    """Write the length of the bias with its bounds, or the length it is below where noise hides it."""
+    if is_truth:
+        return "the truth"
+    low, high = row.bias_bounds
+    if not row.is_biased:
+        return f"<{format_number(high)}"
+    return f"{format_number(row.bias)} ({format_number(low)}–{format_number(high)})"
+
+
+LEGEND = (
+    "All lengths are in units of the true gradient's. variance: trace of the covariance of one draw. bias: length of "
+    f"the mean's distance from the truth, with bounds of {CERTAIN:g} standard errors; < where noise hides it. "
+    "error: mean squared error with M samples for each example. aligned: cosine to the truth with the noise counted. "
+    "samples: how many are as good as one of actor-critic, by mean squared error and by alignment."
+)

@@ -1,0 +1,45 @@
+"""What every drawing is made of. It stands alone: colours are attributes, which the page's style sheet overrides."""
+
+from collections.abc import Sequence
+
+from seqcritic.report.markup import Attributes, Markup, element, join, text
+
+# Chosen so that any two differ for readers with each kind of colour blindness, at contrast 3 on white.
+PALETTE = ("#2448c8", "#e25a0a", "#00957f", "#b56ad0", "#7b3f20", "#3f4450")
+INK, FAINT, GRID = "#22262c", "#5c6470", "#e3e6ea"
+_FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+
+
+def draw_svg(width: float, height: float, description: str, parts: Sequence[Markup]) -> Markup:
+    """Put parts, one above the other, into a drawing that says what it shows."""
+    attributes: Attributes = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "class": "curves",
+        "viewBox": f"0 0 {width:g} {height:g}",
+        "width": width,
+        "height": height,
+        "role": "img",
+        "aria-label": description,
+        "font-family": _FONT,
+        "font-size": 13,
+    }
+    ground = element("rect", {"class": "ground", "width": width, "height": height, "fill": "#ffffff"})
+    return element("svg", attributes, Markup("\n"), join([ground, *parts]), Markup("\n"))
+
+
+def draw_line(
+    x1: float, y1: float, x2: float, y2: float, role: str, colour: str, width: float = 1, dash: str = ""
+) -> Markup:
+    """Draw a straight line."""
+    attributes: Attributes = {"class": role, "x1": x1, "y1": y1, "x2": x2, "y2": y2}
+    attributes |= {"stroke": colour, "stroke-width": width}
+    if dash:
+        attributes["stroke-dasharray"] = dash
+    return element("line", attributes)
+
+
+def write_text(content: str, x: float, y: float, anchor: str, role: str) -> Markup:
+    """Write a few words."""
+    colour = INK if role == "axis-title" else FAINT
+    attributes: Attributes = {"class": role, "x": x, "y": y, "text-anchor": anchor, "fill": colour}
+    return element("text", attributes, text(content))
