@@ -17,7 +17,7 @@ from seqcritic.training.watching import watched
 
 @pytest.fixture
 def run(lively_run: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(lively_run, tmp_path / "run"))
+    return Path(shutil.copytree(lively_run, tmp_path / "run", ignore=shutil.ignore_patterns("evaluations")))
 
 
 @pytest.fixture

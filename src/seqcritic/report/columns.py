@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich import box
 from rich.table import Table
@@ -33,7 +34,9 @@ def terminal_columns(columns: Sequence[Column], title: str, caption: str = "") -
         padding=(0, 1, 0, 0),
     )
     for index, column in enumerate(columns):
-        table.add_column(Text(column.heading), justify="right" if index else "left", overflow="fold")
+        # Names of rows stay whole; what does not fit wraps in the other columns.
+        justify: Literal["left", "right"] = "right" if index else "left"
+        table.add_column(Text(column.heading), justify=justify, overflow="fold", no_wrap=index == 0)
     for cells in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*(Text(cell) for cell in cells))
     return table
