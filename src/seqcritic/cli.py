@@ -196,6 +196,7 @@ def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     diagnose.add_argument(
         "--out", action="append", default=[], metavar="FILE", help="write FILE.html or FILE.json too; may be repeated"
     )
+    _add_device(diagnose)
 
 
 def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

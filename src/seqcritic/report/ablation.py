@@ -155,9 +155,9 @@ def _height(top: float, index: int) -> float:
 
 
 def _format_gain(gain: float, row: AblationRow) -> str:
-    if row.is_baseline:
-        return "baseline"
-    return f"{gain:+.1f}%" if math.isfinite(gain) else ABSENT
+    if not math.isfinite(gain):
+        return ABSENT
+    return "baseline" if row.is_baseline else f"{gain:+.1f}%"
 
 
 def _format_updates(row: AblationRow) -> str:

@@ -33,7 +33,8 @@ def terminal_columns(columns: Sequence[Column], title: str, caption: str = "") -
         padding=(0, 1, 0, 0),
     )
     for index, column in enumerate(columns):
-        table.add_column(Text(column.heading), justify="right" if index else "left", overflow="fold")
+        heading = Text(column.heading.replace(" ", "\n") if index else column.heading)
+        table.add_column(heading, justify="right" if index else "left", no_wrap=not index, overflow="fold")
     for cells in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*(Text(cell) for cell in cells))
     return table

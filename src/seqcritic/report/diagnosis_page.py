@@ -95,7 +95,7 @@ def _figure(slots: Sequence[str], lines: Sequence[SlotLine], title: str, slot_ti
 
 
 def _name(row: EstimatorRow) -> str:
-    return MEANINGS.get(row.name, row.name)
+    return MEANINGS[row.name]
 
 
 def _dot(figure: Figure) -> Dot:

@@ -24,6 +24,7 @@ from seqcritic.training.device import choose_device
 
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
+SNAPSHOTS_FOLDER = "snapshots"
 PREDICTION_BATCH = 256
 
 
