@@ -4,7 +4,8 @@
 
 All methods are built from one recipe and timed in turns, one update each a round, so that other load on the machine
 falls on all of them alike; the medians of the CPU time of the updates are divided. The actor and critic are first
-trained for some updates, because samples of an untrained actor are longer.
+trained for some updates, because samples of an untrained actor are longer. What changes over a phase, as the width of a
+training beam, changes over the rounds.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ def main() -> None:
     size, seed = settings.training.batch, settings.seed
     position = 0
 
-    def update(learner: Learner) -> float:
+    def update(learner: Learner, progress: float) -> float:
         nonlocal position
         batch = data.training_batch(position, size, seed)
         position += size
         started = time.process_time()
-        learner.update(batch, 1e-4)
+        learner.update(batch, 1e-4, progress)
         return time.process_time() - started
 
     score = build_score(settings.score, data)
@@ -53,16 +54,16 @@ def main() -> None:
     for index in range(WARM_UP_UPDATES):
         warm.update(data.training_batch(index * size, size, seed), settings.phases.actor.learning_rate)
 
-    updates: dict[str, Callable[[], float]] = {}
+    updates: dict[str, Callable[[float], float]] = {}
     for label in TYPICAL_COSTS:
         learner = learner_of("actor-critic" if label == "critic" else label)
         load_weights(learner.networks.actor, warm.actor_weights(), "warm-up")
         learner.start_phase("critic" if label == "critic" else "train")
-        updates[label] = lambda learner=learner: update(learner)
+        updates[label] = lambda progress, learner=learner: update(learner, progress)
     times: dict[str, list[float]] = {label: [] for label in updates}
-    for _ in range(ROUNDS):
+    for made in range(ROUNDS):
         for label, run in updates.items():
-            times[label].append(run())
+            times[label].append(run(made / ROUNDS))
 
     medians = {label: statistics.median(seconds) for label, seconds in times.items()}
     load = os.getloadavg()[0]

@@ -1,6 +1,6 @@
 """The matrix products of a likelihood update, bare: every weight matrix forward, and both products backward.
 
-Shapes: B examples, S source and T target places, E embedding, H state, C = 2H memory, A attention, V vocabulary.
+Shapes: B examples, T places.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from seqcritic.config import ActorSettings
 from seqcritic.data.batch import Batch
 
 NOTE = (
-    "products: encoder on the tokens without padding, decoder on the padded batch, read-out on as many places as our "
-    "update reads out; recurrent products one step at a time, their weight gradients as one product"
+    "products: only for tokens that count, none for padding; recurrent products one step at a time, their weight "
+    "gradients as one product"
 )
 
 
@@ -30,30 +29,27 @@ class Layer:
     rows: tuple[int, ...]
 
 
-def layers_of(settings: ActorSettings, vocabulary: int, batch: Batch, read_out_rows: int) -> list[Layer]:
+def layers_of(settings: ActorSettings, vocabulary: int, batch: Batch) -> list[Layer]:
     """Return the weight matrices of an actor with a bidirectional encoder."""
     embedding, hidden, attention = settings.embedding, settings.hidden, settings.attention
     memory = 2 * hidden
-    rows, places, steps = len(batch), batch.sources.shape[1], batch.references.shape[1]
-    lengths = batch.source_mask.sum(dim=1)
-    alive = tuple(int((lengths > place).sum()) for place in range(places))
-    every = (rows,) * (steps - 1)
-    encoder = [Layer(embedding, 3 * hidden, (sum(alive),)), Layer(hidden, 3 * hidden, alive)] * 2
+    sources, targets = alive(batch.source_mask), alive(batch.reference_mask)
+    encoder = [Layer(embedding, 3 * hidden, (sum(sources),)), Layer(hidden, 3 * hidden, sources)] * 2
     decoder = [
-        Layer(memory, attention, (rows * places,)),
-        Layer(embedding, 3 * hidden, (rows * (steps - 1),)),
-        Layer(memory, 3 * hidden, every),
-        Layer(hidden, 3 * hidden + attention, (*every, rows)),
+        Layer(memory, attention, (sum(sources),)),
+        Layer(embedding, 3 * hidden, (sum(targets[1:]),)),
+        Layer(memory, 3 * hidden, targets[1:]),
+        Layer(hidden, 3 * hidden + attention, targets),
     ]
-    features = hidden + memory
+    features, rows = hidden + memory, (sum(targets),)
     if settings.tied:
-        return [
-            *encoder,
-            *decoder,
-            Layer(features, embedding, (read_out_rows,)),
-            Layer(embedding, vocabulary, (read_out_rows,)),
-        ]
-    return [*encoder, *decoder, Layer(features, vocabulary, (read_out_rows,))]
+        return [*encoder, *decoder, Layer(features, embedding, rows), Layer(embedding, vocabulary, rows)]
+    return [*encoder, *decoder, Layer(features, vocabulary, rows)]
+
+
+def alive(mask: Tensor) -> tuple[int, ...]:
+    """Return how many rows of a mask [B, T] have a token at each place."""
+    return tuple(mask.sum(dim=0).tolist())
 
 
 class Products:
@@ -89,20 +85,3 @@ class Products:
             for left, right, result in self.calls:
                 torch.mm(left, right, out=result)
         return {}
-
-
-class ReadOutRows(TorchDispatchMode):
-    """Count the rows that are multiplied with the read-out's matrix while this mode is on."""
-
-    def __init__(self, features: int, vocabulary: int) -> None:
-        super().__init__()
-        self.features, self.vocabulary = features, vocabulary
-        self.rows = 0
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Look at the factors of a product, then do it."""
-        if function in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
-            left, right = args[-2:]
-            if right.shape == (self.features, self.vocabulary):
-                self.rows += left.shape[0]
-        return function(*args, **(kwargs or {}))

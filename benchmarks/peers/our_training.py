@@ -78,12 +78,12 @@ class LengthLimit:
         self.deviation = deviation
         self.calls = 0
 
-    def __call__(self, actor: Actor, memory: Any, caps: Tensor, generator: torch.Generator) -> Any:
+    def __call__(self, actor: Actor, memory: Any, caps: Tensor, *rest: Any) -> Any:
         """Sample as usual, with other caps."""
         self.calls += 1
         deviations = torch.arange(len(caps)) % (2 * self.deviation + 1) - self.deviation
         with_end = caps - rollout.EXTRA_STEPS + 1
-        return sample(actor, memory, (with_end + deviations).clamp(min=1), generator)
+        return sample(actor, memory, (with_end + deviations).clamp(min=1), *rest)
 
 
 class Training:

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from matrix_shapes import Products, ReadOutRows, layers_of
-from our_training import LEARNING_RATE, NEVER, Training, batch_of, settings_of
+from matrix_shapes import Products, layers_of
+from our_training import NEVER, Training, batch_of, settings_of
 from recipe_evaluation import Evaluation, RecipeTraining
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
@@ -20,27 +20,11 @@ from side_by_side.serve import serve
 from side_by_side.workloads import WORKLOADS
 
 
-class MatrixProducts(Training):
-    """The bare products of a likelihood update on the first batch."""
-
-    def __init__(self, request: dict[str, Any]) -> None:
-        super().__init__(request | {"method": "likelihood"})
-        actor, batch = self.learner.settings.actor, next(self.batches)
-        features = actor.embedding if actor.tied else 3 * actor.hidden
-        vocabulary = WORKLOADS[request["workload"]].vocabulary
-        with ReadOutRows(features, vocabulary) as seen:
-            self.learner.update(batch, LEARNING_RATE)
-        # Where the update does not go through PyTorch's products there is nothing to see: count the padded batch.
-        self.read_out_rows = seen.rows or batch.references.numel()
-        self.products = Products(layers_of(actor, vocabulary, batch, self.read_out_rows))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the amount of work."""
-        return self.products.describe() | {"read_out_rows": self.read_out_rows}
-
-    def run(self, steps: int) -> dict[str, Any]:
-        """Do all products so many times."""
-        return self.products.run(steps)
+def build_products(request: dict[str, Any]) -> Products:
+    """Return the bare products of a likelihood update on the workload's first batch."""
+    workload = WORKLOADS[request["workload"]]
+    actor = settings_of(workload, "likelihood", request.get("tied", False)).actor
+    return Products(layers_of(actor, workload.vocabulary, batch_of(workload.batches(1)[0])))
 
 
 class Memory(Training):
@@ -88,7 +72,7 @@ if __name__ == "__main__":
             "likelihood": Training,
             "actor-critic": Training,
             "reinforce": Training,
-            "products": MatrixProducts,
+            "products": build_products,
             "memory": Memory,
             "beam": Beam,
             "recipe-training": RecipeTraining,

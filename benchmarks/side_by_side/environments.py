@@ -53,9 +53,9 @@ def python_of(peer: Peer, cache: Path, report: Callable[[str], None] = print) ->
         pins_file.write_text("".join(f"{pin}\n" for pin in pins))
         # The pinned PyTorch first: asked for by another package, pip would take the newest one.
         _pip(python, "-c", str(pins_file), *pins)
+        _pip(python, "-c", str(pins_file), *peer.requirements)
         if peer.alone:
             _pip(python, "--no-deps", *peer.alone)
-        _pip(python, "-c", str(pins_file), *peer.requirements)
         stamp.write_text(wanted)
     return python
 

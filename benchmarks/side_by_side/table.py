@@ -64,10 +64,11 @@ def _figure(value: float, unit: str) -> str:
 def _conditions(report: dict[str, Any]) -> str:
     machine, load = report["machine"], report["load"]
     others = load["other_cores_mean"]
+    rounds = f"{report['effort']:g} × the usual rounds" if report["effort"] else "one round each"
     busy = "not known" if others is None else f"{others:.2f} cores"
     return (
         f"{report['date']}, {machine['processor']}, {machine['cores']} cores, Python {machine['python']}, "
-        f"{report['effort']:g} × the usual rounds; load average before {load['average_before'][0]:.2f}, "
+        f"{rounds}; load average before {load['average_before'][0]:.2f}, "
         f"other processes meanwhile: {busy}."
         + ("" if others is None or others <= load["tolerated"] else " **Not an idle machine.**")
     )

@@ -80,10 +80,12 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ablate(commands)
     _add_readers(commands)
     _add_diagnose(commands)
+    _add_export(commands)
     _add_prepare(commands)
     validate = commands.add_parser("validate", help="check a recipe and print the resolved configuration")
     _add_recipe(validate)
     commands.add_parser("recipes", help="list the packaged recipes")
+    commands.add_parser("models", help="list the packaged models")
     commands.add_parser("env", help="print versions and threads, for bug reports")
     return parser
 
@@ -125,7 +127,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    run_help = "a run or a model folder"
+    run_help = "a run, a model folder, or the name of a packaged model"
     evaluate = commands.add_parser("evaluate", help="score a trained model")
     evaluate.add_argument("run", metavar="RUN", help=run_help)
     evaluate.add_argument("--split", choices=("train", "valid", "test"), default="test")
@@ -140,6 +142,9 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_device(predict)
     predict.add_argument(
         "--nbest", type=_positive, metavar="N", help="print N predictions a line: score, tab, text; then an empty line"
+    )
+    predict.add_argument(
+        "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
     )
     inspect = commands.add_parser(
         "inspect",
@@ -215,6 +220,28 @@ def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     ablate.add_argument("--seeds", type=_positive, default=1, metavar="N", help="how many seeds (default 1)")
     ablate.add_argument("--out", metavar="DIR", help="folder of the ablation (default: runs/ablate-RECIPE)")
     ablate.add_argument("--jobs", type=_positive, metavar="N", help="runs side by side (default: the cores, at most 2)")
+
+
+def _add_export(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    export = commands.add_parser(
+        "export",
+        help="write a finished run's actor and its model card to a small folder",
+        description="Write the actor of a finished run, what it needs to predict and a model card to a new folder, "
+        "without the training text and without paths.",
+    )
+    export.add_argument("run", metavar="RUN", help="a finished run or a model folder")
+    export.add_argument("--out", required=True, metavar="FOLDER", help="the new folder; its name is the model's")
+    export.add_argument("--card", metavar="FILE", help="take this model card (default: one written from the run)")
+    export.add_argument(
+        "--result",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="what evaluate --json printed, for the card; once for each test set, named as the file",
+    )
+    export.add_argument(
+        "--half", action="store_true", help="store 16 bits a weight; refused if it changes predictions of a sample"
+    )
 
 
 def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seqcritic.errors import UserError
 from seqcritic.settings_io import load_recipe, recipe_names, to_yaml, with_method
+from seqcritic.training.packaged import packaged_names, summary
 
 
 def train(options: argparse.Namespace) -> int:
@@ -85,12 +86,20 @@ def predict(options: argparse.Namespace) -> int:
     with LineProgress() as progress:
         for lines in arriving_lines(sys.stdin.fileno()):
             if options.nbest:
-                for found in model.predict_several(lines, search, options.nbest):
+                for found in model.predict_several(lines, search, options.nbest, options.raw):
                     sys.stdout.write("".join(f"{score:.4f}\t{text}\n" for score, text in found) + "\n")
             else:
-                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search)))
+                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search, options.raw)))
             sys.stdout.flush()
             progress.advance(len(lines))
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write a trained actor with its card to a folder of its own."""
+    from seqcritic.training.export import export as run
+
+    print(run(options.run, options.out, options.card, options.result, options.half))
     return 0
 
 
@@ -187,6 +196,15 @@ def recipes(options: argparse.Namespace) -> int:
     width = max(map(len, names))
     for name in names:
         print(f"{name:{width}}  {load_recipe(name).description}")
+    return 0
+
+
+def models(options: argparse.Namespace) -> int:
+    """List the packaged models with the first paragraph of their cards."""
+    names = packaged_names()
+    width = max(map(len, names), default=0)
+    for name in names:
+        print(f"{name:{width}}  {summary(name)}")
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from seqcritic.sections import Positive, Rate, Section, Weight
+from seqcritic.sections import Positive, Rate, Section, Share, Weight
 
 MIXED = "+likelihood"
 PAPER_LIKELIHOOD_WEIGHT = 0.1
@@ -31,12 +31,16 @@ METHODS = {
     "reinforce": Traits(1.5, 2.2, needs_baseline=True),
     "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
     "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
-    "reinforce-multisample": Traits(4.0, 4.5),
-    "self-critical": Traits(1.8, 2.4),
-    "scheduled-sampling": Traits(1.5, 2.0),
-    "mixer": Traits(1.5, 2.2, needs_baseline=True),
-    "minimum-risk": Traits(9.0, 9.0),
-    "raml": Traits(1.3, 1.8),
+    "reinforce-multisample": Traits(3.4, 4.2),
+    "self-critical": Traits(1.9, 2.5),
+    "scheduled-sampling": Traits(1.3, 1.8),
+    "mixer": Traits(1.5, 2.1, needs_baseline=True),
+    "minimum-risk": Traits(9.1, 9.1),
+    "raml": Traits(1.4, 1.9),
+    "entropy-actor-critic": Traits(3.3, 3.9, needs_critic=True, delays_actor=True),
+    "dagger": Traits(3.2, 3.8, needs_critic=True),
+    "direct-loss": Traits(4.0, 4.5),
+    "beam-search-optimization": Traits(4.0, 4.0),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
@@ -103,12 +107,51 @@ class RamlSettings(Section):
     )
 
 
+class EntropyActorCriticSettings(Section):
+    """Of `entropy-actor-critic`."""
+
+    temperature: Weight = Field(0.04, description="τ: worth of a nat of entropy; the authors' value for translation")
+
+
+class DaggerSettings(Section):
+    """Of `dagger`."""
+
+    iterations: Positive = Field(20, description="N: equal shares of the updates, each with its own β")
+    decay: Share = Field(
+        0.0, description="p of β_i = p^(i-1), how often the expert chooses the token; 0: in the first iteration only"
+    )
+
+
+class DirectLossSettings(Section):
+    """Of `direct-loss`."""
+
+    direction: Literal["better", "worse", "both"] = Field(
+        "both", description="towards better answers, away from worse ones (the paper's two), or their mean"
+    )
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        1.0,
+        description="ε: nats that a point of the score is worth in the augmented decoding; tuned in the paper",
+    )
+    width: Positive = Field(4, description="of the beam, whose best are candidates; exact search in the paper")
+    samples: Positive = Field(4, description="sampled candidates for each example; none in the paper")
+
+
+class BeamSearchOptimizationSettings(Section):
+    """Of `beam-search-optimization`."""
+
+    initial_width: Positive = Field(2, description="K of the training beam at first; 2 in the paper")
+    width: Positive = Field(6, description="K at last, one more than the beam that is searched with; 6 in the paper")
+
+
 class MethodSettings(Section):
     """The method and its constants, named as in the paper's Algorithm 1."""
 
     name: Annotated[str, AfterValidator(_known)] = "actor-critic"
     likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
     samples: Positive = Field(1, description="M: samples for each example, averaged")
+    target_samples: Positive = Field(
+        1, description="K: samples for each of the critic's targets; more than 1 continue every prefix K - 1 times"
+    )
     temporal_difference: bool = Field(True, description="false for Monte-Carlo targets")
     variance_penalty: Weight = Field(1e-3, description="λ_C")
     gamma_theta: Rate = Field(
@@ -121,6 +164,10 @@ class MethodSettings(Section):
     mixer: MixerSettings = MixerSettings()
     minimum_risk: MinimumRiskSettings = MinimumRiskSettings()
     raml: RamlSettings = RamlSettings()
+    entropy_actor_critic: EntropyActorCriticSettings = EntropyActorCriticSettings()
+    dagger: DaggerSettings = DaggerSettings()
+    direct_loss: DirectLossSettings = DirectLossSettings()
+    beam_search_optimization: BeamSearchOptimizationSettings = BeamSearchOptimizationSettings()
 
     @property
     def traits(self) -> Traits:
@@ -136,6 +183,16 @@ class MethodSettings(Section):
     def follower_speed(self) -> float:
         """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
         return self.gamma_theta if self.traits.delays_actor else 1.0
+
+    @property
+    def num_further(self) -> int:
+        """K − 1, the further samples of each of the critic's targets; 0 without a critic."""
+        return self.target_samples - 1 if self.needs_critic else 0
+
+    @property
+    def temperature(self) -> float:
+        """τ as the method uses it: what its returns count an entropy of one nat for."""
+        return self.entropy_actor_critic.temperature if self.name == "entropy-actor-critic" else 0.0
 
     @property
     def label(self) -> str:

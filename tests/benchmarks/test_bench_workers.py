@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from matrix_shapes import Products, ReadOutRows, layers_of
+from matrix_shapes import Products, layers_of
+from our_training import Training
 from seqcritic.config import ActorSettings
 from seqcritic.data.batch import Batch, pad
+from seqcritic.methods import rollout
 from seqcritic.models.actor import Actor
 from side_by_side.environments import PEERS, _digest
 from side_by_side.machine import OtherLoad, warning
@@ -73,7 +76,7 @@ def test_the_products_are_those_of_every_weight_matrix(tied: bool):
     settings = ActorSettings(embedding=3, hidden=4, attention=5, tied=tied)
     actor = Actor(settings, 11, 12, torch.Generator().manual_seed(1))
     batch = Batch(*pad([[1, 2, 3], [4]]), *pad([[1], [2, 3]]))
-    layers = layers_of(settings, 12, batch, read_out_rows=6)
+    layers = layers_of(settings, 12, batch)
     weights = {
         name: parameter.numel()
         for name, parameter in actor.named_parameters()
@@ -87,11 +90,31 @@ def test_the_products_are_those_of_every_weight_matrix(tied: bool):
     assert [layer.rows for layer in layers[:2]] == [(6,), (2, 2, 1, 1)]  # lengths 4 and 2 with their end tokens
 
 
-def test_the_rows_of_the_read_out_are_seen():
-    with ReadOutRows(features=4, vocabulary=9) as seen:
-        weight = torch.randn(9, 4, requires_grad=True)
-        torch.nn.functional.linear(torch.randn(2, 3, 4, requires_grad=True), weight, torch.zeros(9)).sum().backward()
-    assert seen.rows == 6
+@pytest.mark.parametrize(("lengths", "steps"), [("exact", 11), ("trained", 13)])
+def test_samples_have_the_lengths_they_are_given(lengths: str, steps: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rollout, "sample", rollout.sample)
+    job = Training({"kind": "reinforce", "workload": "a10", "lengths": lengths})
+    widths: list[int] = []
+    limited = rollout.sample
+
+    def watched(*arguments: Any) -> Any:
+        drawn = limited(*arguments)
+        widths.append(drawn.tokens.shape[1])
+        return drawn
+
+    monkeypatch.setattr(rollout, "sample", watched)
+    told = job.run(1)
+    assert widths == [steps]
+    assert told["length_ratio"] == pytest.approx(1.1, abs=0.001 if lengths == "exact" else 0.3)
+
+
+def test_lengths_that_are_no_longer_forced_are_noticed(monkeypatch: pytest.MonkeyPatch):
+    original = rollout.sample
+    monkeypatch.setattr(rollout, "sample", original)
+    job = Training({"kind": "reinforce", "workload": "a10", "lengths": "exact"})
+    monkeypatch.setattr(rollout, "sample", original)
+    with pytest.raises(RuntimeError, match="no longer sample"):
+        job.run(1)
 
 
 def test_only_load_worth_telling_is_told():

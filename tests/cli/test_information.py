@@ -14,7 +14,8 @@ from seqcritic.cli import main
 from seqcritic.settings_io import load_recipe, recipe_names, settings_from
 from support import command_line, quiet_environment, run
 
-COMMANDS = ("train", "compare", "evaluate", "predict", "inspect", "report", "prepare", "validate", "recipes", "env")
+COMMANDS = ("train", "compare", "evaluate", "predict", "inspect", "report", "export", "prepare")
+COMMANDS += ("validate", "recipes", "models", "env")
 
 
 def fastest(command: list[str]) -> float:

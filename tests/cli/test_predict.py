@@ -41,12 +41,26 @@ def test_one_line_in_one_line_out(line_end: str, last: str, lines: list[str], li
 
 def test_answers_keep_their_order(lines: list[str], lively_run: Path):
     model = load_model(lively_run)
-    together = model.predict(lines)
+    together = model.predict(lines, raw=True)
     assert len(together) == len(lines)
     assert len(set(together)) > len(lines) // 4, "the model answers all lines alike, so their order cannot be told"
-    assert together == [model.predict([line])[0] for line in lines]
+    assert together == [model.predict([line], raw=True)[0] for line in lines]
     assert all(answer == "" for answer, line in zip(together, lines, strict=True) if not line.strip())
     assert set("".join(together)) <= set(SPELLING_ALPHABET)
+
+
+def test_what_the_alphabet_lacks_and_case_stay_unless_the_raw_text_is_asked_for(lines: list[str], lively_run: Path):
+    line = "Ünïcödé — ½ 猫 THE cat"
+    restored, raw = (run("predict", lively_run, *options, input=f"{line}\n").stdout for options in ((), ("--raw",)))
+    foreign = [(place, character) for place, character in enumerate(line) if not character.isascii()]
+    assert len(restored) == len(line) + 1
+    assert [(place, restored[place]) for place, _ in foreign] == foreign
+    assert all(restored[place].isupper() for place in (14, 15, 16) if restored[place].isalpha())
+    assert restored != f"{line}\n"
+    assert set(raw) <= set(SPELLING_ALPHABET) | {"\n"}
+    model = load_model(lively_run)
+    assert [text.strip() for text in model.predict([" ", ""])] == ["", ""]
+    assert model.predict([" "]) == [" "]
 
 
 def test_a_line_is_answered_before_the_next_is_written(lively_run: Path):
@@ -78,5 +92,6 @@ def test_several_predictions_of_a_short_line_are_as_short_and_begin_with_the_bes
     (found,) = model.predict_several(["cat"], Search(width=4), num_best=3)
     assert len(found) == 3
     assert [score for score, _ in found] == sorted((score for score, _ in found), reverse=True)
-    assert all(len(text) <= 3 for _, text in found)
+    assert all(len(text) == 3 for _, text in found)
+    assert model.predict_several(["  "], Search(width=4), num_best=1)[0][0][1] == "  "
     assert found[0][1] == model.predict(["cat"], Search(width=4))[0]

@@ -163,8 +163,9 @@ def test_a_smaller_evaluation_set_is_spread_over_the_text(data: SpellingData):
         ("  \t ", [], []),
         ("ABC", ["abc abc ab"], ["abc"]),
         ("exactly10!", ["exactly10!"], ["exactly10!"]),
-        ("one two three four", ["one two th", "three four"], ["one two ", "three four"]),
-        ("unbreakablewords here", ["unbreakabl", "ewords her", "words here"], ["unbreakabl", "ewords ", "here"]),
+        ("one two three four", ["one two th", "two three ", "three four"], ["one two ", "thre", "e four"]),
+        ("one two six", ["one two si", "ne two six"], ["one two", " six"]),
+        ("unbreakablewords", ["unbreakabl", "akableword", "kablewords"], ["unbreaka", "blew", "ords"]),
     ],
 )
 def test_lines_are_cut_into_whole_windows_of_which_each_character_is_taken_once(
@@ -174,6 +175,16 @@ def test_lines_are_cut_into_whole_windows_of_which_each_character_is_taken_once(
     assert [window for window, _ in cut] == windows
     assert [window[counted] for window, counted in cut] == taken
     assert "".join(taken) == line.strip().lower()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 10, 30])
+def test_every_character_of_a_long_line_counts_once_and_windows_are_full(length: int, data: SpellingData):
+    cutting = SpellingData(data.settings.model_copy(update={"length": length}))
+    for line in ("a bc def ghij klmno pqrstu vwxyz, a bc def.", "x" * 70, "a b c d e f g h i j k l m n o p q r s t"):
+        cut = cutting.cut(line)
+        assert "".join(window[counted] for window, counted in cut) == line
+        assert {len(window) for window, _ in cut} == {length}
+        assert all(0 <= counted.start <= counted.stop <= length for _, counted in cut)
 
 
 def test_text_with_nothing_long_enough_is_refused(data: SpellingData):

@@ -18,7 +18,7 @@ def test_a_run_is_inspected_with_its_own_prediction(finished_run: Path) -> None:
     table = inspect(finished_run, "th cqt", "th cat", top=4)
     assert "".join(table.source) == "th cqt"
     assert (table.source[-1], table.reference[-1]) == (END, END)
-    assert table.prediction == load_model(finished_run).predict(["th cqt"])[0]
+    assert table.prediction == load_model(finished_run).predict(["th cqt"], raw=True)[0]
     assert {len(step.best) for step in table.steps} == {4}
     assert table.title == "tiny, actor-critic, seed 1"
     assert table.score_name == "reference length − edit distance"

@@ -106,10 +106,16 @@ def world() -> World:
 
 
 def expected_gradients(
-    method: Method, networks: Networks, world: World, samples: int, monkeypatch: pytest.MonkeyPatch
+    method: Method,
+    networks: Networks,
+    world: World,
+    samples: int,
+    monkeypatch: pytest.MonkeyPatch,
+    of: str = "actor",
 ) -> list[Tensor]:
-    """Run the method on every tuple of sequences and average its actor gradient by the exact probabilities."""
-    total = [torch.zeros_like(parameter) for parameter in networks.actor.parameters()]
+    """Run the method on every tuple of sequences and average a network's gradient by the exact probabilities."""
+    network = getattr(networks, of)
+    total = [torch.zeros_like(parameter) for parameter in network.parameters()]
     probabilities = world.sequence_probabilities.detach()
     for rows in itertools.product(range(len(world.sequences)), repeat=samples):
         monkeypatch.setattr(rollout, "sample", lambda *rest, rows=rows: world.sample_of(rows))
@@ -117,7 +123,7 @@ def expected_gradients(
             if critic is not None:
                 critic.rows = list(rows)
         outcome = method(networks, make_batch(), torch.Generator(), 0.0)
-        for sum_so_far, gradient in zip(total, gradients(outcome.loss, networks.actor), strict=True):
+        for sum_so_far, gradient in zip(total, gradients(outcome.loss, network), strict=True):
             sum_so_far += probabilities[list(rows)].prod() * gradient
     return total
 

@@ -44,25 +44,25 @@ def learner_of(recipe: Path, *overrides: str) -> tuple[Learner, object]:
 
 
 def gradients(recipe: Path, label: str, precision: str) -> torch.Tensor:
-    """Return the gradients of the first update of a method, as one vector."""
+    """Return the gradients of actor and critic at the first update of a method, as one vector."""
     sizes = ["actor.initial_range=0.3", "critic.initial_range=0.3", "training.clip_norm=null"]
     learner, task = learner_of(recipe, *method_overrides(label), *sizes, f"precision={precision}")
     measured = learner.update(task.training_batch(0, 32, 1), 1e-3)
     assert all(isinstance(value, float) for value in measured.values())
-    parameters = [p for name in learner.optimisers for p in getattr(learner.networks, name).parameters()]
-    assert {p.dtype for p in parameters} == {torch.float64 if precision == "float64" else torch.float32}
-    return torch.cat([p.grad.double().flatten() for p in parameters])
+    trained = [name for name in learner.optimisers if name != "baseline"]
+    parameters = [parameter for name in trained for parameter in getattr(learner.networks, name).parameters()]
+    assert {parameter.dtype for parameter in parameters} == {torch.float64 if precision == "float64" else torch.float32}
+    return torch.cat([parameter.grad.double().flatten() for parameter in parameters])
 
 
 @pytest.mark.parametrize("label", METHODS)
 def test_narrow_products_lead_in_the_same_direction(label: str, recipe: Path):
-    exact, narrow = gradients(recipe, label, "float64"), gradients(recipe, label, "bfloat16")
-    single = gradients(recipe, label, "float32")
-    assert torch.allclose(single, exact, rtol=1e-3, atol=1e-4)
-    assert not torch.allclose(narrow, exact, rtol=1e-3, atol=1e-4), "the products were not narrow"
+    exact, single, narrow = (gradients(recipe, label, kind) for kind in ("float64", "float32", "bfloat16"))
+    assert (single - exact).norm() < 1e-4 * exact.norm()
+    assert (narrow - exact).norm() > 5e-4 * exact.norm(), "the products were not narrow"
     # A few samples may end at another token, because a probability differs in its third digit.
     assert torch.cosine_similarity(narrow, exact, dim=0) > 0.9
-    assert bool(((narrow != 0) | (exact.abs() < 1e-4)).all()), "a weight has lost its gradient"
+    assert bool(((narrow != 0) | (exact.abs() < 1e-3 * exact.abs().max())).all()), "a weight has lost its gradient"
 
 
 def test_a_run_in_bfloat16_trains_and_its_model_is_single_precision(recipe: Path, tmp_path: Path):

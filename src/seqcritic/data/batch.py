@@ -49,6 +49,10 @@ class Batch:
             return self
         return Batch(*(field.repeat_interleave(times, dim=0) for field in self._fields()))
 
+    def select(self, rows: Tensor) -> Batch:
+        """Return some examples."""
+        return Batch(*(field[rows] for field in self._fields()))
+
 
 def pad(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:
     """Return the sequences, each closed by an end token, as one padded tensor and its mask."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from seqcritic.data.batch import Batch, EvaluationSet, pad
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.embedded import embedded_text
+from seqcritic.data.restoring import align, restore
 from seqcritic.data.text import read_all_lines
 from seqcritic.data.vocabulary import SPELLING_ALPHABET, Vocabulary, normalise_spelling, spelling_table
 from seqcritic.data.windows import Windows
@@ -115,8 +117,10 @@ class SpellingData:
     def cut(self, line: str) -> list[tuple[str, slice]]:
         """Cut a raw line, brought to the alphabet, into windows as long as those the model was trained on.
 
-        Windows start at words where they can; each comes with the part of its prediction that counts, so that
-        characters stand in a window of L but are taken once. A line shorter than L is repeated to fill its window.
+        Windows start at words where they can, half a window apart or less, and each comes with the part of it that
+        counts: of what two share, the first two thirds count in the earlier one, because a model knows little of a
+        window's first and last characters, and more of what follows others. So characters stand in windows of L but
+        are taken once. A line shorter than L is repeated to fill its window.
         """
         text, length = normalise_spelling(line, self._table), self.settings.length
         if not text:
@@ -124,13 +128,23 @@ class SpellingData:
         if len(text) <= length:
             filled = f"{text} " * (length // (len(text) + 1) + 1)
             return [(filled[:length] if len(text) < length else text, slice(0, len(text)))]
-        windows, start = [], 0
-        while len(text) - start > length:
-            end = text.rfind(" ", start, start + length) + 1
-            end = end if end > start else start + length
-            windows.append((text[start : start + length], slice(0, end - start)))
-            start = end
-        return [*windows, (text[-length:], slice(start - len(text), None))]
+        starts = [0]
+        while starts[-1] < len(text) - length:
+            farthest = starts[-1] + max(1, length // 2)
+            word = text.rfind(" ", starts[-1] + 1, farthest) + 1
+            starts.append(min(word or farthest, len(text) - length))
+        borders = [later + 2 * (earlier + length - later) // 3 for earlier, later in pairwise(starts)]
+        counted = zip(starts, [0, *borders], [*borders, len(text)], strict=True)
+        return [(text[start : start + length], slice(first - start, end - start)) for start, first, end in counted]
+
+    def join(self, line: str, pieces: Sequence[tuple[str, slice]], predictions: Sequence[str], raw: bool) -> str:
+        """Return the predictions of a line's windows as one line: the model's own text, or the line corrected by it."""
+        written = [
+            entry
+            for (window, counted), prediction in zip(pieces, predictions, strict=True)
+            for entry in align(window, prediction)[counted]
+        ]
+        return "".join(written) if raw else restore(line, written, self._table)
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return lines of the alphabet as padded numbers and their mask."""

@@ -56,7 +56,14 @@ class Task(Protocol):
         ...
 
     def cut(self, line: str) -> list[tuple[str, slice]]:
-        """Return a raw line in the pieces the model takes, each with the part of its prediction that counts."""
+        """Return a raw line in the pieces the model takes, each with the part of it whose prediction counts."""
+        ...
+
+    def join(self, line: str, pieces: Sequence[tuple[str, slice]], predictions: Sequence[str], raw: bool) -> str:
+        """Return the predictions of a raw line's pieces as one line.
+
+        Where the model reads a normal form of the line, what it left alone is as in the line, unless `raw`.
+        """
         ...
 
     def encode_lines(self, lines: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:

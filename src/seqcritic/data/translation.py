@@ -95,8 +95,12 @@ class TranslationData:
         return self.target_vocabulary.tokens(numbers)
 
     def cut(self, line: str) -> list[tuple[str, slice]]:
-        """Return a raw line as it is, in one piece, of whose prediction everything counts."""
+        """Return a raw line as it is, in one piece, all of which counts."""
         return [(line, slice(None))]
+
+    def join(self, line: str, pieces: Sequence[tuple[str, slice]], predictions: Sequence[str], raw: bool) -> str:
+        """Return the prediction of a line's one piece."""
+        return predictions[0]
 
     def vocabularies(self) -> dict[str, Any]:
         """Return both vocabularies in a form that JSON holds, to be stored with a model."""

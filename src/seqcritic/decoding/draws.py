@@ -65,12 +65,12 @@ def draw_uniform(generator: torch.Generator, num_steps: int, num_rows: int) -> T
     return draw_numbers(generator, num_steps, num_rows).double() / (1 << BITS)
 
 
-def branch(generator: torch.Generator) -> torch.Generator:
-    """Return a generator of the same kind, seeded by one draw: however much it draws, the other moves by one step."""
-    own = type(generator)()
-    for name, value in getattr(generator, "__dict__", {}).items():
-        setattr(own, name, value)
-    return own.manual_seed(int(torch.randint(1 << 62, (), generator=generator, device="cpu")))
+def fork(generator: torch.Generator) -> SharedGenerator:
+    """Return a generator of the same share, seeded by one draw: however much it draws, the other moves by one step."""
+    own = SharedGenerator()
+    own.manual_seed(int(torch.randint(1 << 62, (), generator=generator, device="cpu")))
+    own.share = generator.share if isinstance(generator, SharedGenerator) else None
+    return own
 
 
 def choose(probabilities: Tensor, numbers: Tensor) -> Tensor:

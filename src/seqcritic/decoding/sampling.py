@@ -61,7 +61,7 @@ def sample(
         if not bool(going.all()):
             rows, drawn, memory, state = rows[going], drawn[going], memory.select(going), state.select(going)
         state = actor.step(memory, state, drawn)
-    return _collect(columns, len(caps))
+    return collect(columns, len(caps))
 
 
 def _entropies(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ def _entropies(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
     return normaliser[:, 0] - mean_logit
 
 
-def _collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
+def collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
     """Return steps over the rows still alive, each (rows, tokens, probabilities, states, entropies), as one sample."""
     rows, *fields = zip(*columns, strict=True)
     steps = torch.cat([torch.full_like(alive, step) for step, alive in enumerate(rows)])

@@ -68,6 +68,8 @@ def load_critic(run: str | Path, model: Model) -> Critic:
     """Return the critic that was trained beside a run's actor, or say that the method has none."""
     if "critic" not in model.description["digests"]:
         label = model.settings.method.label
+        if model.settings.method.needs_critic:
+            raise UserError(f"{run} was exported without its critic; give the run that it comes from")
         raise UserError(f"{run} has no critic ({label} trains none); give a run of actor-critic or reinforce-critic")
     weights, _ = read_network(run, "critic")
     settings = model.settings

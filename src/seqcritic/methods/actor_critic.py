@@ -9,6 +9,7 @@ are drawn we average over them, where the paper sums: the scale of the loss then
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.methods.losses import actor_critic_loss
@@ -16,6 +17,7 @@ from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
+from seqcritic.methods.rollout import Draw
 
 
 class ActorCritic(RewardMethod):
@@ -25,11 +27,20 @@ class ActorCritic(RewardMethod):
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return actor loss plus critic loss: no gradient of one reaches the other's weights."""
-        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
+        roll_in = self.roll_in(networks, batch, progress)
+        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, draw=roll_in)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings)
-        actor_loss = actor_critic_loss(torch.softmax(seen.logits, dim=2), critic.values, seen.rollout.sample.mask)
+        actor_loss = self.actor_loss(seen.logits, critic.values, seen.rollout.sample.mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
         return Outcome(
             seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + critic.loss,
             measurements | critic.measurements | seen.measurements,
         )
+
+    def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
+        """Return what draws the predictions, if not the sampling actor alone."""
+        return None
+
+    def actor_loss(self, logits: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """Return the actor's loss from its logits and the critic's values, both [B, T, V]."""
+        return actor_critic_loss(torch.softmax(logits, dim=2), values, mask)

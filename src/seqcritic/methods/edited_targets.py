@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.draws import branch, draw_uniform
+from seqcritic.decoding.draws import draw_uniform, fork
 from seqcritic.scores.edit_distance import prefix_distances
 
 EXTRA_TOKENS = 10
@@ -50,7 +50,7 @@ def draw_edited(
     width = int(limits.max())
     tokens = torch.full((num_rows, width), END, device="cpu")
     drawn_lengths = torch.zeros_like(lengths)
-    own = branch(generator)
+    own = fork(generator)
     rows = torch.arange(num_rows, device="cpu")
     while len(rows) > 0:
         kinds, runs = (draw_uniform(own, references.shape[1] + 1, num_rows).t()[rows] for _ in range(2))

@@ -32,6 +32,11 @@ def actor_critic_loss(probabilities: Tensor, values: Tensor, mask: Tensor) -> Te
     return -mean_over_sequences((probabilities * values).sum(dim=2), mask)
 
 
+def entropies(log_probabilities: Tensor) -> Tensor:
+    """H(p) = −Σ_a p(a) log p(a), [B, T], of log-probabilities [B, T, V], in nats."""
+    return -(log_probabilities.exp() * log_probabilities).sum(dim=2)
+
+
 def reinforce_loss(log_taken: Tensor, returns: Tensor, baselines: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t log p(ŷ_t | Ŷ_1..t-1) (Σ_{τ≥t} r_τ − b_t): equation 9. Returns and baselines are constants.
 
@@ -56,8 +61,26 @@ def temporal_difference_targets(rewards: Tensor, state_values: Tensor, mask: Ten
 
     `state_values` [B, T]: entry t is Σ_a p' Q̂' *before* token t, so the bootstrap of q_t is entry t + 1.
     """
-    following = torch.where(mask, state_values, 0.0)[:, 1:]
-    return rewards + torch.nn.functional.pad(following, (0, 1))
+    return rewards + _of_next_state(state_values, mask)
+
+
+def soft_rewards(rewards: Tensor, state_entropies: Tensor, mask: Tensor, temperature: float) -> Tensor:
+    """r_t + τ H(p'(· | Ŷ_1..t)), without the second term at the last counted token.
+
+    `state_entropies` [B, T]: entry t is the entropy *before* token t. Values of these rewards are soft values: the
+    entropy of a state counts for the token that leads to it.
+    """
+    return rewards + temperature * _of_next_state(state_entropies, mask)
+
+
+def several_sample_targets(targets: Tensor, further_returns: Tensor, num_further: int) -> Tensor:
+    """(q_t + Σ_{k=2..K} G_t^k) / K from targets and the *mean* of K − 1 further returns after the same prefix."""
+    return (targets + num_further * further_returns) / (num_further + 1)
+
+
+def _of_next_state(per_state: Tensor, mask: Tensor) -> Tensor:
+    """Return entry t + 1 of [B, T] at place t, 0 where nothing follows."""
+    return torch.nn.functional.pad(torch.where(mask, per_state, 0.0)[:, 1:], (0, 1))
 
 
 def variance_penalty(values: Tensor) -> Tensor:

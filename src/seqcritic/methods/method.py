@@ -23,7 +23,7 @@ class Outcome:
 
 
 class RewardMethod:
-    """What all methods that learn from rewards are made of."""
+    """What all methods but likelihood are made of; some have no use for the score."""
 
     def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
         self.settings = settings

@@ -1,4 +1,4 @@
-"""What actor-critic and REINFORCE share: sample, score the samples and the references in one pass of the actor.
+"""What methods that learn from predictions share: sample, score predictions and references in one pass of the actor.
 
 Shapes: B examples, M samples each, T tokens, V vocabulary, H actor state.
 """
@@ -15,7 +15,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.losses import likelihood_loss, taken
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.rollout import Rollout, roll_out
+from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 from seqcritic.scores.score import Score
@@ -63,11 +63,12 @@ def experience(
     samples: int | None = None,
     num_given: Tensor | None = None,
     with_references: bool = False,
+    draw: Draw | None = None,
 ) -> Experience:
     """Sample M predictions an example and let the actor score them, and the references where λ_LL > 0.
 
     `samples`: M where it is not that of the settings; `num_given` [B·M]: how many tokens of its reference each sample
-    begins with; `with_references`: score the references whatever λ_LL is.
+    begins with; `with_references`: score the references whatever λ_LL is; `draw`: what draws instead of the actor.
     """
     actor, sampler = networks.actor, networks.sampling_actor
     repeats = settings.samples if samples is None else samples
@@ -79,7 +80,18 @@ def experience(
             else sampler.encode(batch.sources, batch.source_mask)
         )
     repeated = batch.repeat(repeats)
-    rollout = roll_out(sampler, sampler_memory.repeat(repeats), repeated, score, shaping, generator, num_given)
+    rollout = roll_out(
+        sampler,
+        sampler_memory.repeat(repeats),
+        repeated,
+        score,
+        shaping,
+        generator,
+        num_given,
+        num_further=settings.num_further,
+        temperature=settings.temperature,
+        draw=draw,
+    )
     sample, references = rollout.sample, with_references or settings.likelihood_weight > 0
     scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, references)
     measurements = rollout.measurements(repeated) | scored.likelihood_measurement()
@@ -87,14 +99,21 @@ def experience(
 
 
 def score_beside_references(
-    actor: Actor, memory: Memory, tokens: Tensor, mask: Tensor, batch: Batch, references: bool
+    actor: Actor,
+    memory: Memory,
+    tokens: Tensor,
+    mask: Tensor,
+    batch: Batch,
+    references: bool,
+    rows: Tensor | None = None,
 ) -> Scored:
     """Let the actor score tokens [B·M, T], M sequences an example in a row, and where asked the references too.
 
-    Both go through one loop: a step over twice the rows costs far less than two steps.
+    Both go through one loop: a step over twice the rows costs far less than two steps. `rows`: the example of each
+    sequence, where they are not M of each in a row.
     """
     num_sequences, num_steps = tokens.shape
-    memories = memory.repeat(num_sequences // len(batch))
+    memories = memory.repeat(num_sequences // len(batch)) if rows is None else memory.select(rows)
     if not references:
         logits, states = actor.score(memories, tokens, mask)
         return Scored(logits=logits, states=states.detach())

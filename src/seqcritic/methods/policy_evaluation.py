@@ -4,7 +4,12 @@
     loss = Σ_t (Q̂(ŷ_t; Ŷ_1..t-1) − q_t)² + λ_C C_t
 
 p' is the delayed actor, Q̂' the target critic; both targets and actor states are constants. At the last counted
-token, be it the end token or the cap, q = r. With `temporal_difference` off, q_t is the return after ŷ_t.
+token, be it the end token or the cap, q = r. With `temporal_difference` off, q_t is the return after ŷ_t. A method with
+a temperature τ has soft rewards in place of r: τ times the entropy of the state that a token leads to is added.
+
+With K `target_samples`, each prefix Ŷ_1..t is continued K − 1 times more by the sampling actor, and the target is the
+mean of q_t and the returns of the others: the multi-sample criterion that the paper's last sentence suggests against
+the critic's bias. Of Monte-Carlo targets it leaves 1/K of the variance, of bootstrapped ones 1/K of the bias.
 
 Shapes: B sequences (M samples of an example in a row), T tokens, V vocabulary, H actor state.
 """
@@ -48,15 +53,20 @@ def evaluate_policy(
     repeats = len(mask) // len(batch)
     memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
     values = critic.values(memory, sample.tokens, actor_states, mask)
-    returns = losses.returns_to_go(rollout.rewards, mask)
+    rewards = rollout.rewards
+    if settings.temperature:
+        rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
+    returns = losses.returns_to_go(rewards, mask)
     if settings.temporal_difference:
         with torch.no_grad():
             memory = target_critic.encode(batch.references, batch.reference_mask).repeat(repeats)
             target_values = target_critic.values(memory, sample.tokens, sample.states, mask)
             state_values = losses.expected_values(sample.probabilities, target_values)
-            targets = losses.temporal_difference_targets(rollout.rewards, state_values, mask)
+            targets = losses.temporal_difference_targets(rewards, state_values, mask)
     else:
         targets = returns
+    if rollout.further_returns is not None:
+        targets = losses.several_sample_targets(targets, rollout.further_returns, settings.num_further)
     loss = losses.critic_loss(values, sample.tokens, targets, mask, settings.variance_penalty)
     fixed = values.detach()
     if not bool(torch.isfinite(fixed).all()):
@@ -95,7 +105,16 @@ class CriticTraining(RewardMethod):
         with torch.no_grad():
             memory = actor.encode(batch.sources, batch.source_mask).repeat(repeats)
         repeated = batch.repeat(repeats)
-        rollout = roll_out(actor, memory, repeated, self.score, self.shaping, generator)
+        rollout = roll_out(
+            actor,
+            memory,
+            repeated,
+            self.score,
+            self.shaping,
+            generator,
+            num_further=self.settings.num_further,
+            temperature=self.settings.temperature,
+        )
         evaluation = evaluate_policy(networks, batch, rollout, rollout.sample.states, self.settings)
         measurements = {"critic_loss": evaluation.loss.detach()}
         return Outcome(evaluation.loss, measurements | evaluation.measurements | rollout.measurements(repeated))

@@ -11,6 +11,10 @@ import torch
 from seqcritic.config import Settings
 from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.beam_search_optimization import BeamSearchOptimization
+from seqcritic.methods.dagger import Dagger
+from seqcritic.methods.direct_loss import DirectLoss
+from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.method import Method
 from seqcritic.methods.minimum_risk import MinimumRisk
@@ -32,6 +36,10 @@ Network = TypeVar("Network", bound=torch.nn.Module)
 Builder = Callable[[MethodSettings, Score, bool], Method]
 REWARD_METHODS: dict[str, Builder] = {
     "actor-critic": ActorCritic,
+    "entropy-actor-critic": EntropyActorCritic,
+    "dagger": Dagger,
+    "direct-loss": DirectLoss,
+    "beam-search-optimization": BeamSearchOptimization,
     "reinforce": Reinforce,
     "reinforce-critic": ReinforceCritic,
     "reinforce-multisample": ReinforceMultisample,

@@ -5,6 +5,7 @@ Shapes: B sequences (M samples of an example stand in a row), T tokens, V vocabu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
+from seqcritic.decoding.continuing import continue_prefixes
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
@@ -20,13 +22,20 @@ from seqcritic.scores.score import Score, rewards_from_prefixes
 
 EXTRA_STEPS = 3  # a sample may outgrow its reference by this many tokens, as in the authors' runs
 
+Draw = Callable[[Actor, Memory, Tensor, torch.Generator], Sample]
+"""A way to draw predictions with the arguments of `sample`."""
+
 
 @dataclass(frozen=True)
 class Rollout:
-    """A batch of samples and their rewards [B, T]."""
+    """A batch of samples and their rewards [B, T].
+
+    `further_returns` [B, T], where asked for: the mean return from token t on of other samples that share Ŷ_1..t.
+    """
 
     sample: Sample
     rewards: Tensor
+    further_returns: Tensor | None = None
 
     def measurements(self, batch: Batch) -> dict[str, Tensor]:
         """Return what tells whether sampling goes well: return, length against the reference, entropy."""
@@ -44,6 +53,12 @@ def num_tokens(tokens: Tensor, mask: Tensor) -> Tensor:
     return (mask & (tokens != END)).sum(dim=1)
 
 
+def up_to_end(tokens: Tensor) -> Tensor:
+    """Return [B, T], True up to and including the first end token of tokens [B, T]."""
+    ends = tokens == END
+    return ends.cumsum(dim=1) - ends.long() == 0
+
+
 def roll_out(
     actor: Actor,
     memory: Memory,
@@ -52,19 +67,34 @@ def roll_out(
     shaping: bool,
     generator: torch.Generator,
     num_given: Tensor | None = None,
+    *,
+    num_further: int = 0,
+    temperature: float = 0.0,
+    draw: Draw | None = None,
 ) -> Rollout:
-    """Sample from the actor and reward every token; memory and batch are already repeated M times.
+    """Sample from the actor, or by `draw`, and reward every token; memory and batch are already repeated M times.
 
-    With `num_given` [B], each sample begins with so many tokens of its reference.
+    With `num_given` [B], each sample begins with so many tokens of its reference. Each prefix of a sample is continued
+    by `num_further` others, whose returns count entropies for `temperature`.
     """
     caps = num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
     given = None if num_given is None else (batch.references, num_given)
-    drawn = sample(actor, memory, caps, generator, given)
+    drawn = draw(actor, memory, caps, generator) if draw else sample(actor, memory, caps, generator, given)
     prefixes = prefix_scores(score, drawn.tokens, drawn.mask, batch)
     rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.probabilities.dtype)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
-    return Rollout(drawn, rewards)
+    if not num_further:
+        return Rollout(drawn, rewards)
+    others = continue_prefixes(actor, memory, drawn.tokens, drawn.mask, caps, num_further, generator)
+    rows, places = others.rows, others.places
+    scores = prefix_scores(score, others.tokens, others.tokens != END, batch.select(rows))[:, -1]
+    earned = (rewards.cumsum(dim=1) - rewards)[rows, places]  # before token t, by what the prefix has in common
+    returns = scores.to(rewards.dtype) - earned + temperature * others.entropies
+    # Where nothing follows, all samples that share the prefix have the last token's reward as their return.
+    followed = torch.nn.functional.pad(drawn.mask[:, 1:], (0, 1))
+    means = torch.where(followed, 0.0, rewards)
+    return Rollout(drawn, rewards, means.index_put((rows, places), returns / num_further, accumulate=True))
 
 
 def prefix_scores(score: Score, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:

@@ -10,7 +10,7 @@ Shapes: B examples, M samples each, T tokens.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import experience
 
 
-class SequenceReinforce(RewardMethod):
+class SequenceReinforce(RewardMethod, ABC):
     """REINFORCE on whole returns; a method says how many samples it draws and what it subtracts."""
 
     trains: tuple[str, ...] = ("actor",)

@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import safetensors
@@ -27,8 +28,13 @@ PARTS = {"digests": dict, "settings": dict, "data": str, "progress": dict}
 COUNTS = ("total_updates", "examples", "compute", "seconds", "finished")  # what others read of the progress
 
 
-def write_folder(target: Path, tensors: Mapping[str, Mapping[str, Tensor]], description: dict[str, Any]) -> None:
-    """Write NAME.safetensors for each group of tensors and description.json, atomically, as a new folder."""
+def write_folder(
+    target: Path,
+    tensors: Mapping[str, Mapping[str, Tensor]],
+    description: dict[str, Any],
+    texts: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Write NAME.safetensors for each group of tensors, description.json and texts, atomically, as a new folder."""
     temporary = target.with_name(f".{target.name}.partial")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -40,6 +46,8 @@ def write_folder(target: Path, tensors: Mapping[str, Mapping[str, Tensor]], desc
             digests[name] = _digest(content)
         text = json.dumps({"format": FORMAT, "digests": digests} | description, indent=1)
         _write_synced(temporary / "description.json", text.encode())
+        for name, content_text in texts.items():
+            _write_synced(temporary / name, content_text.encode())
         _sync_folder(temporary)
         old = target.with_name(f".{target.name}.old")
         shutil.rmtree(old, ignore_errors=True)

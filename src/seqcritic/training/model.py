@@ -1,6 +1,6 @@
 """Trained models on disk: a folder with the actor, the critic where there is one, and a description.
 
-A run exports one when it finishes.
+A run exports one when it finishes; some come with the package.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from seqcritic.models.actor import Actor
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
 from seqcritic.training.device import choose_device
+from seqcritic.training.packaged import find_packaged, packaged_names
 
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
@@ -37,8 +38,12 @@ class Model:
     settings: Settings
     description: dict[str, Any]
 
-    def predict(self, lines: Sequence[str], search: Search = GREEDY) -> list[str]:
-        """Return the prediction for each raw line; a spelling model corrects long lines in pieces."""
+    def predict(self, lines: Sequence[str], search: Search = GREEDY, raw: bool = False) -> list[str]:
+        """Return the prediction for each raw line.
+
+        A spelling model corrects long lines in pieces, and keeps case and all characters that it does not know; `raw`
+        is for its own text, in its own alphabet.
+        """
         pieces = [self.task.cut(line) for line in lines]
         flat = [piece for parts in pieces for piece, _ in parts]
         predicted: list[str] = []
@@ -46,9 +51,14 @@ class Model:
             sources, mask = self.task.encode_lines(flat[first : first + PREDICTION_BATCH])
             predicted += self.task.texts(find_best(self.actor, sources, mask, search))
         remaining = iter(predicted)
-        return ["".join(next(remaining)[counted] for _, counted in parts) for parts in pieces]
+        return [
+            self.task.join(line, parts, [next(remaining) for _ in parts], raw)
+            for line, parts in zip(lines, pieces, strict=True)
+        ]
 
-    def predict_several(self, lines: Sequence[str], search: Search, num_best: int) -> list[list[tuple[float, str]]]:
+    def predict_several(
+        self, lines: Sequence[str], search: Search, num_best: int, raw: bool = False
+    ) -> list[list[tuple[float, str]]]:
         """Return up to num_best predictions with their scores for each raw line, best first.
 
         Lines that the model takes in several pieces have no joint score, so they are refused.
@@ -61,16 +71,20 @@ class Model:
         sources, mask = self.task.encode_lines([piece for piece, _ in whole])
         found = find_several(self.actor, sources, mask, search, num_best)
         return [
-            [(each.score, self.task.decode(each.tokens)[counted]) for each in hypotheses]
-            for hypotheses, (_, counted) in zip(found, whole, strict=True)
+            [
+                (each.score, self.task.join(line, parts, [self.task.decode(each.tokens)] * len(parts), raw))
+                for each in hypotheses
+            ]
+            for hypotheses, line, parts in zip(found, lines, pieces, strict=True)
         ]
 
 
 def find_weights(place: str | Path) -> Path:
-    """Return the folder that holds the weights of a model folder or a run."""
-    path = Path(place)
+    """Return the folder that holds the weights of a packaged model (by name), a model folder or a run."""
+    path = find_packaged(place) or Path(place)
     if not path.exists():
-        raise UserError(f"no such run or model: {path}")
+        known = packaged_names()
+        raise UserError(f"no such run or model: {path}" + (f"; packaged models: {', '.join(known)}" if known else ""))
     if (path / MODEL_FOLDER).is_dir():
         return path / MODEL_FOLDER
     if (path / CHECKPOINTS_FOLDER).is_dir():
@@ -91,7 +105,10 @@ def read_network(place: str | Path, name: str) -> tuple[dict[str, Tensor], dict[
 
 
 def load_model(place: str | Path, device: DeviceName = "auto") -> Model:
-    """Return the best actor of a run, finished or not, or of a model folder; where it was trained does not matter."""
+    """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
+
+    Where it was trained does not matter.
+    """
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
     task = build_task(settings.data, vocabularies=description.get("vocabularies"))

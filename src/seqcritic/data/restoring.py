@@ -1,0 +1,96 @@
+"""Predictions of the spelling task brought back to the text they correct.
+
+A model reads text in its own small alphabet, without capitals. What it writes is aligned with what it read, character
+by character, and only its replacements are carried over to the original: the noise it was trained on replaces
+characters and does nothing else, so a character that it drops or adds is a slip. Nothing of a line is ever lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rapidfuzz.distance import Levenshtein
+
+from seqcritic.data.vocabulary import OTHER_CHARACTER
+
+
+@dataclass(frozen=True)
+class Original:
+    """What stands in a line for one character of its normal form; fixed if the alphabet has no such character."""
+
+    text: str
+    fixed: bool
+
+    @property
+    def normal(self) -> str:
+        """The character that the model reads, unless it is fixed."""
+        return " " if self.text.isspace() else self.text.lower()
+
+
+def align(source: str, prediction: str) -> list[str]:
+    """Return what the prediction has in the place of every character of the source; together they are all of it.
+
+    Texts of one length agree place by place. Otherwise an alignment with the fewest edits decides: a dropped character
+    has nothing in its place, an added one stands with the character before it, or with the first.
+    """
+    if len(source) == len(prediction):
+        return list(prediction)
+    starts = [0] * (len(source) + 1)
+    for step in Levenshtein.opcodes(source, prediction):
+        kept = step.tag in ("equal", "replace")
+        for offset in range(step.src_end - step.src_start):
+            starts[step.src_start + offset] = step.dest_start + offset * kept
+    starts[0], starts[-1] = 0, len(prediction)
+    return [prediction[start:end] for start, end in pairwise(starts)]
+
+
+def restore(line: str, written: Sequence[str], table: dict[int, str]) -> str:
+    """Return the line with the replacements of `written`, one entry for every character of its normal form.
+
+    Case and runs of white space stay, and so does what the alphabet lacks, whatever was written in its place. A
+    written '#' stands for some character that the model cannot name, so it replaces nothing.
+    """
+    before, originals, after = read_originals(line, table)
+    pairs = zip(originals, _in_capitals(originals), written, strict=True)
+    return before + "".join(_replace(original, capital, entry) for original, capital, entry in pairs) + after
+
+
+def read_originals(line: str, table: dict[int, str]) -> tuple[str, list[Original], str]:
+    """Return the white space before a line, what stands for each character of its normal form, and that after it."""
+    before, blank = "", ""
+    originals: list[Original] = []
+    for character in line:
+        normal = character.lower().translate(table)
+        if normal == " ":
+            blank += character
+            continue
+        if originals and blank:
+            originals.append(Original(blank, fixed=False))
+        elif blank:
+            before = blank
+        blank = ""
+        fixed = len(normal) > 1 or (normal == OTHER_CHARACTER and character != OTHER_CHARACTER)
+        originals.append(Original(character, fixed))
+        originals += [Original("", fixed=True)] * (len(normal) - 1)  # a few capitals are two characters in lower case
+    return before, originals, blank
+
+
+def _replace(original: Original, capital: bool, written: str) -> str:
+    if original.fixed or not written or original.normal in written or written[0] == OTHER_CHARACTER:
+        return original.text
+    return written[0].upper() if capital or original.text.isupper() else written[0]
+
+
+def _in_capitals(originals: Sequence[Original]) -> list[bool]:
+    """Tell of every place whether its word is in capitals, two at least: then a digit becomes a capital too."""
+    flags: list[bool] = []
+    word: list[str] = []
+    for original in [*originals, Original(" ", fixed=False)]:
+        word.append(original.text)
+        if original.text.isspace():
+            cased = [character for character in "".join(word) if character.lower() != character.upper()]
+            flags += [len(cased) > 1 and "".join(cased).isupper()] * len(word)
+            word = []
+    return flags[:-1]

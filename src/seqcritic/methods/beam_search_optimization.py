@@ -1,0 +1,107 @@
+"""Beam-search optimisation (Wiseman and Rush 2016): the reference must not fall out of the beam.
+
+    loss = Σ_violations Δ(Ŷ) [1 − s(Y_1..t) + s(Ŷ_1..t)],   s(Y_1..t) = log p(Y_1..t | X)
+
+At a violation (decoding/reference_beam.py) Ŷ_1..t is the K-th best incorrect hypothesis, or at the last token the best,
+that the reference's prefix does not beat by the margin 1; after it the search starts again from the reference. K grows
+over the updates. Of both prefixes only what follows the last restart counts, for the rest is the same; so it does in
+the cost, by which a rival that scores well is left alone:
+
+    Δ(Ŷ) = 1 − R(Ŷ_r..t, Y_r..t) / R(Y_r..t, Y_r..t),   r the first place after the restart
+
+With the paper's smoothed sentence BLEU as R this is its 1 − BLEU; where the reference's part scores nothing, as a lone
+end token does, Δ = 1. The paper scores prefixes by un-normalised outputs of the network, and searches by them. Here s
+is the log-probability: it is what our searches prune by, and what likelihood has trained, so that the beam is a
+sensible one from the first update on.
+
+The search is made without a graph; then the rivals and the references are scored in one pass of the actor with one. A
+rival that leaves the reference with its last token needs no row of its own: the reference's has its probability.
+
+Shapes: B examples, T tokens, V vocabulary, N violations.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.reference_beam import Violations, find_violations
+from seqcritic.method_settings import BeamSearchOptimizationSettings
+from seqcritic.methods import losses
+from seqcritic.methods.method import Outcome, RewardMethod
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.methods.rollout import up_to_end
+from seqcritic.models.attention import Memory
+from seqcritic.scores.score import Score
+
+MARGIN = 1.0
+
+
+def beam_width(settings: BeamSearchOptimizationSettings, progress: float) -> int:
+    """Return K, from `initial_width` to `width` by one place after each equal share of the updates."""
+    first = min(settings.initial_width, settings.width)
+    return first + int(progress * (settings.width - first + 1))
+
+
+class BeamSearchOptimization(RewardMethod):
+    """The actor learns to keep the reference in its beam, where what would replace it scores badly."""
+
+    trains: tuple[str, ...] = ("actor",)
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
+        """Return the loss of the violations of one search; draws nothing."""
+        actor = networks.actor
+        memory = actor.encode(batch.sources, batch.source_mask)
+        fixed = Memory(*(field.detach() for field in memory))
+        width = beam_width(self.settings.beam_search_optimization, progress)
+        found = find_violations(actor, fixed, batch.references, batch.reference_mask, width, MARGIN)
+        costs = violation_costs(found, batch.references, self.score)
+
+        long = found.places > found.starts
+        mask = _up_to_place(found)
+        seen = score_beside_references(
+            actor, memory, found.tokens[long], mask[long], batch, references=True, rows=found.rows[long]
+        )
+        log_probabilities = seen.reference_log_probabilities
+        assert log_probabilities is not None
+        sums = pad(losses.taken(log_probabilities, batch.references).cumsum(dim=1), (1, 0))  # [B, T + 1]
+        reference_scores = sums[found.rows, found.places + 1] - sums[found.rows, found.starts]
+        last_tokens = found.tokens.gather(1, found.places[:, None])[:, 0]
+        rival_scores = log_probabilities[found.rows, found.places, last_tokens]
+        taken = losses.taken(torch.log_softmax(seen.logits, dim=2), found.tokens[long])
+        after_start = torch.arange(mask.shape[1], device=mask.device) >= found.starts[:, None]
+        of_long = torch.where((mask & after_start)[long], taken, 0.0).sum(dim=1)
+        rival_scores = rival_scores.index_put((long.nonzero()[:, 0],), of_long)
+        loss = (costs * (MARGIN - reference_scores + rival_scores)).sum() / len(batch)
+        measurements = {
+            "actor_loss": loss.detach(),
+            "violations": costs.new_tensor(len(costs) / len(batch)),
+            "violation_cost": costs.sum() / max(len(costs), 1),
+            "beam_width": costs.new_tensor(width),
+        }
+        loss = seen.add_likelihood(loss, self.settings.likelihood_weight)
+        return Outcome(loss, measurements | seen.likelihood_measurement())
+
+
+def violation_costs(found: Violations, references: Tensor, score: Score) -> Tensor:
+    """Return Δ [N] of the violations, in the default dtype."""
+    steps = torch.arange(references.shape[1], device=references.device)
+    source = (found.starts[:, None] + steps).clamp(max=references.shape[1] - 1)  # [N, T]
+    inside = steps <= (found.places - found.starts)[:, None]
+    rivals = torch.where(inside, found.tokens.gather(1, source), END)
+    ours = torch.where(inside, references[found.rows].gather(1, source), END)
+    lengths, our_lengths = ((part != END).sum(dim=1) for part in (rivals, ours))
+    reached = score.prefix_scores(rivals, lengths, ours, our_lengths)[:, -1]
+    possible = score.prefix_scores(ours, our_lengths, ours, our_lengths)[:, -1]
+    share = reached / torch.where(possible > 0, possible, 1.0)
+    return torch.where(possible > 0, (1 - share).clamp(min=0), 1.0)
+
+
+def _up_to_place(found: Violations) -> Tensor:
+    """Return [N, T], True on the rivals' tokens up to their places and their first end tokens."""
+    steps = torch.arange(found.tokens.shape[1], device=found.tokens.device)
+    return (steps <= found.places[:, None]) & up_to_end(found.tokens)

@@ -1,0 +1,94 @@
+"""DAgger (Ross, Gordon and Bagnell 2010) with the critic as the expert, to whom the paper's related work compares it.
+
+    ŷ_t = e_t with probability β_i = p^(i-1), else ŷ_t ~ p(· | Ŷ_1..t-1);   e_t = argmax_a Q̂(a; Ŷ_1..t-1, Y)
+    loss = −Σ_t log p(e_t | Ŷ_1..t-1)  −  λ_LL Σ_t log p(y_t | Y_1..t-1)
+
+The expert sees the reference and says what to do next after any prefix, right or wrong, so that no expert for the
+score has to be written by hand. Q̂ values the actor's own policy, hence the expert is the actor improved by one greedy
+step. The critic goes on learning from the same rollouts: its bootstrap takes the actor's probabilities whoever chose
+the tokens. There is no delayed actor.
+
+DAgger trains a new policy on the data of all iterations so far; here the actor goes on learning from the states of the
+present update, which its analysis allows too (any no-regret learner). An iteration is a share of the updates.
+
+Shapes: B sequences, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
+from seqcritic.decoding.sampling import Sample, collect
+from seqcritic.method_settings import DaggerSettings
+from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.rollout import Draw
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
+from seqcritic.models.critic import Critic
+
+
+def expert_share(settings: DaggerSettings, progress: float) -> float:
+    """Return β_i = p^(i-1) of the iteration i = 1..N that `progress` falls into."""
+    return settings.decay ** int(settings.iterations * progress)
+
+
+class Dagger(ActorCritic):
+    """The actor imitates the token of the highest value at the states that expert and actor visit."""
+
+    def actor_loss(self, logits: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """Return −Σ_t log p(argmax_a Q̂(a)) from logits and values [B, T, V]."""
+        return likelihood_loss(torch.log_softmax(logits, dim=2), values.argmax(dim=2), mask)
+
+    def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
+        """Return the mixture of expert and actor; None, the actor alone, where β = 0."""
+        share = expert_share(self.settings.dagger, progress)
+        if share == 0:
+            return None
+        assert networks.critic is not None
+        with torch.no_grad():
+            memory = networks.critic.encode(batch.references, batch.reference_mask).repeat(self.settings.samples)
+        return partial(sample_mixture, critic=networks.critic, critic_memory=memory, share=share)
+
+
+@torch.no_grad()
+def sample_mixture(
+    actor: Actor,
+    memory: Memory,
+    caps: Tensor,
+    generator: torch.Generator,
+    critic: Critic,
+    critic_memory: Memory,
+    share: float,
+) -> Sample:
+    """Take each token from the expert with probability `share`, else draw it from the actor, up to caps [B] tokens.
+
+    The actor's random numbers are those of plain sampling.
+    """
+    num_steps = int(caps.max())
+    numbers = draw_numbers(generator, num_steps, len(caps)).to(caps.device)
+    asks_expert = draw_uniform(generator, num_steps, len(caps)).to(caps.device) < share  # [T, B]
+    state, critic_state = actor.start(memory), critic.decoder.start(critic_memory)
+    rows = torch.arange(len(caps), device=caps.device)
+    columns: list[tuple[Tensor, ...]] = []
+    for step in range(num_steps):
+        distribution = torch.softmax(actor.logits(state), dim=1)
+        expert = critic.decoder.outputs(critic_state).argmax(dim=1)
+        tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
+        columns.append((rows, tokens, distribution, state.hidden, torch.special.entr(distribution).sum(dim=1)))
+        going = (tokens != END) & (caps[rows] > step + 1)
+        if not bool(going.any()):
+            break
+        rows, tokens = rows[going], tokens[going]
+        memory, critic_memory = memory.select(going), critic_memory.select(going)
+        state = actor.step(memory, state.select(going), tokens)
+        extra = state.hidden if critic.reads_actor_states else None
+        critic_state = critic.decoder.step(critic_memory, critic_state.select(going), tokens, extra)
+    return collect(columns, len(caps))

@@ -1,0 +1,124 @@
+"""Direct loss minimisation (McAllester, Hazan and Keshet 2010): decoding with the score's help, and without it.
+
+    Ŷ(ε) = argmax log p(Y') + ε R(Y'),   loss = (log p(Ŷ(low)) − log p(Ŷ(high))) / (high − low)
+
+with (low, high) = (0, ε), towards better, (−ε, 0), away from worse, or (−ε, ε), both: the mean of the other two. As ε
+goes to 0 the expected gradient, for scores linear in the weights and inputs with a density, is that of −R(Ŷ(0)), the
+score of what is decoded: no sampling policy and no surrogate. Larger ε finds a difference in more examples and is
+biased.
+
+The one-sided losses are the paper's. Where one input has several references, as noise makes them, each of the two sees
+only half of the examples: towards better only those that speak against what is decoded, so that two candidate answers
+are held at equal probability; away from worse only those that speak for it. Both together see all.
+
+The paper's argmax runs over all answers by dynamic programming. A recurrent actor and a score of whole sequences allow
+none, so both run over one set of candidates: the best of a beam search, and samples, which differ from each other more.
+Only the score of whole candidates is needed, so any score will do.
+
+Shapes: B examples, N candidates of each, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from seqcritic.data.batch import Batch
+from seqcritic.data.batch import pad as pad_lists
+from seqcritic.data.vocabulary import END
+from seqcritic.decoding.beam import beam_search
+from seqcritic.methods import losses
+from seqcritic.methods.method import Outcome, RewardMethod
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores, roll_out, up_to_end
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
+
+
+def choose_pairs(log_probabilities: Tensor, scores: Tensor, low: float, high: float) -> Tensor:
+    """Return [B, 2], the places of Ŷ(low) and Ŷ(high) among candidates with log-probabilities and scores [B, N].
+
+    Of equal ones the first is the best.
+    """
+    return torch.stack([(log_probabilities + epsilon * scores).argmax(dim=1) for epsilon in (low, high)], dim=1)
+
+
+def direct_loss(pair_log_probabilities: Tensor, low: float, high: float) -> Tensor:
+    """(log p(Ŷ(low)) − log p(Ŷ(high))) / (high − low), averaged over pairs [B, 2]."""
+    return (pair_log_probabilities[:, 0] - pair_log_probabilities[:, 1]).mean() / (high - low)
+
+
+class DirectLoss(RewardMethod):
+    """The actor moves from what it decodes to what it would decode if it knew the score."""
+
+    trains: tuple[str, ...] = ("actor",)
+
+    def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
+        """Return the direct loss on pairs of candidates."""
+        own = self.settings.direct_loss
+        low = 0.0 if own.direction == "better" else -own.epsilon
+        high = 0.0 if own.direction == "worse" else own.epsilon
+        actor = networks.actor
+        memory = actor.encode(batch.sources, batch.source_mask)
+        tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
+        pairs = choose_pairs(log_probabilities, scores, low, high)  # [B, 2]
+        chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
+        within = torch.arange(chosen.shape[1], device=chosen.device) < limits(batch).repeat_interleave(2)[:, None]
+        mask = up_to_end(chosen) & within
+        weight = self.settings.likelihood_weight
+        seen = score_beside_references(actor, memory, chosen, mask, batch, weight > 0)
+        taken = losses.taken(torch.log_softmax(seen.logits, dim=2), chosen)
+        of_pairs = torch.where(mask, taken, 0.0).sum(dim=1).view(-1, 2)
+        loss = direct_loss(of_pairs, low, high)
+        decoded = log_probabilities.argmax(dim=1, keepdim=True)
+        pair_scores = scores.gather(1, pairs)
+        measurements |= {
+            "actor_loss": loss.detach(),
+            "decoded_score": scores.gather(1, decoded).mean(),
+            "score_gap": (pair_scores[:, 1] - pair_scores[:, 0]).mean(),
+            "pairs_differing": (chosen[::2] != chosen[1::2]).any(dim=1).double().mean(),
+        }
+        return Outcome(seen.add_likelihood(loss, weight), measurements | seen.likelihood_measurement())
+
+    @torch.no_grad()
+    def _candidates(
+        self, actor: Actor, memory: Memory, batch: Batch, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+        """Return tokens [B, N, T], log-probabilities and scores [B, N] of the beam's best and samples; what to log."""
+        own = self.settings.direct_loss
+        repeated = batch.repeat(own.samples)
+        fixed = Memory(*(field.detach() for field in memory)).repeat(own.samples)
+        rollout = roll_out(actor, fixed, repeated, self.score, self.shaping, generator)
+        sample = rollout.sample
+        sampled = torch.where(sample.mask, losses.taken(sample.probabilities, sample.tokens).log(), 0.0).sum(dim=1)
+        found, searched = self._search(actor, batch)
+        scores = prefix_scores(self.score, found.flatten(0, 1), found.flatten(0, 1) != END, batch.repeat(own.width))
+        width = max(found.shape[2], sample.tokens.shape[1])
+        drawn = sample.tokens.view(len(batch), own.samples, -1)
+        both = [pad(part, (0, width - part.shape[2]), value=END) for part in (found, drawn)]
+        return (
+            torch.cat(both, dim=1),
+            torch.cat([searched, sampled.view(len(batch), -1).to(searched.dtype)], dim=1),
+            torch.cat([scores[:, -1].view(len(batch), -1), rollout.rewards.sum(dim=1).view(len(batch), -1)], dim=1),
+            rollout.measurements(repeated),
+        )
+
+    def _search(self, actor: Actor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the beam's best [B, W, T] and their log-probabilities [B, W]; the last again where there are fewer."""
+        width = self.settings.direct_loss.width
+        found = beam_search(actor, batch.sources, batch.source_mask, width, caps=limits(batch), num_best=width)
+        full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
+        tokens, _ = pad_lists([hypothesis.tokens for hypotheses in full for hypothesis in hypotheses])
+        log_probabilities = [[hypothesis.log_probability for hypothesis in hypotheses] for hypotheses in full]
+        device = batch.sources.device
+        return (
+            tokens.view(len(batch), width, -1).to(device),
+            torch.tensor(log_probabilities, dtype=torch.float64, device=device),
+        )
+
+
+def limits(batch: Batch) -> Tensor:
+    """Return how many tokens [B] a candidate may have, its end token counted: as many as a sample."""
+    return num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS

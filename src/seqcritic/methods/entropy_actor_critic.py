@@ -1,0 +1,31 @@
+"""Entropy-regularised actor-critic: ERAC of Dai, Xie and Hovy 2018.
+
+The return counts the policy's entropy H at every step beside the reward, with the temperature τ:
+
+    dV/dθ ≈ Σ_t [Σ_a dp(a | Ŷ_1..t-1)/dθ · Q̂(a; Ŷ_1..t-1, Y)  +  τ dH(p(· | Ŷ_1..t-1))/dθ]  +  λ_LL …
+    q_t = r_t + τ H(p'(· | Ŷ_1..t)) + Σ_a p'(a | Ŷ_1..t) Q̂'(a; Ŷ_1..t)
+
+The critic's values are soft: what follows a token is worth its rewards and its entropies (policy_evaluation.py, which
+asks for the temperature too when it pre-trains the critic). With τ = 0 this is actor-critic.
+
+The authors sample from the present actor (our γ_θ = 1) and divide log p in the entropy's gradient by its norm over
+the vocabulary "to avoid unstability"; here it is the gradient of the entropy itself, so that with exact soft values
+the expected gradient is that of the regularised return.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqcritic.methods import losses
+from seqcritic.methods.actor_critic import ActorCritic
+
+
+class EntropyActorCritic(ActorCritic):
+    """Actor-critic whose policy is rewarded for its entropy."""
+
+    def actor_loss(self, logits: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """Return −Σ_t [Σ_a p(a) Q̂(a) + τ H(p)] from logits and values [B, T, V]."""
+        entropy = losses.mean_over_sequences(losses.entropies(torch.log_softmax(logits, dim=2)), mask)
+        return super().actor_loss(logits, values, mask) - self.settings.temperature * entropy

@@ -1,0 +1,175 @@
+"""A trained actor in a folder of its own, to be given away: its weights, what they need to predict, and a card.
+
+Of the run it holds no text, no paths and none of the other networks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqcritic.config import Settings
+from seqcritic.data.batch import Batch
+from seqcritic.data.task import build_task
+from seqcritic.data_settings import EMBEDDED, SPLITS, SpellingSettings
+from seqcritic.decoding.search import GREEDY, find_best
+from seqcritic.errors import UserError
+from seqcritic.training.card import Origin, TestResult, write_card
+from seqcritic.training.checkpoint import COUNTS, load_weights, weights_of, write_folder
+from seqcritic.training.model import Model, load_model
+from seqcritic.training.packaged import CARD_FILE
+from seqcritic.training.stored_evaluation import EVALUATIONS_FOLDER, StoredEvaluations
+from seqcritic.training.tracking import read_metrics
+
+SAMPLE = 1000  # validation sentences on which weights of half the precision must predict the same
+RESULT_FIELDS = ("score_name", "score", "interval", "sentences", "signature")
+
+
+def export(
+    run: str | Path, out: str | Path, card: str | Path | None = None, results: Sequence[str] = (), half: bool = False
+) -> Path:
+    """Write the actor of a finished run to the new folder `out` and return it.
+
+    `card` is a file to take as the model card; without it a card is written from the run, with its score if it was
+    compared or reported, and from `results`, files that `evaluate --json` has printed. `half` stores 16 bits a weight,
+    if that changes no prediction of a sample.
+    """
+    target = Path(out)
+    if target.exists():
+        raise UserError(f"--out: {target} exists already; remove it, or give another folder")
+    model = load_model(run, "cpu")
+    if not model.description["progress"]["finished"]:
+        raise UserError(f"{run} is not finished; let it finish, then export it")
+    weights = weights_of(model.actor)
+    origin = Origin(
+        name=target.resolve().name,
+        settings=model.settings,
+        text=text_names(model.settings),
+        progress=model.description["progress"],
+        valid_score=_best_valid_score(run),
+        num_weights=sum(weight.numel() for weight in weights.values()),
+        half=half,
+        results=(*_stored_results(run), *(read_result(path) for path in results)),
+    )
+    text = read_text(card, "--card") if card is not None else write_card(origin)
+    groups = {"actor": _halve(model, weights) if half else weights}
+    write_folder(target, groups, describe(model), {CARD_FILE: text})
+    return target
+
+
+def describe(model: Model) -> dict[str, Any]:
+    """Return what description.json needs for predicting, and what tells where the model comes from without a path."""
+    progress = model.description["progress"]
+    return {
+        "settings": without_places(model.settings).model_dump(mode="json"),
+        "data": model.description["data"],
+        "vocabularies": model.task.vocabularies(),
+        "progress": {name: progress[name] for name in COUNTS},
+        "text": text_names(model.settings),
+    }
+
+
+def without_places(settings: Settings) -> Settings:
+    """Return the settings without the places of files, the device and the comparison that a run was part of."""
+    data = settings.data
+    nothing: dict[str, Any] = {split: type(getattr(data, split))() for split in SPLITS if not _is_embedded(data, split)}
+    defaults = Settings()
+    ours = {name: getattr(defaults, name) for name in ("device", "start", "compare")}
+    return settings.model_copy(update=ours | {"data": data.model_copy(update=nothing)})
+
+
+def text_names(settings: Settings) -> dict[str, list[str]]:
+    """Return the names of the files of each split, without their folders."""
+    names: dict[str, list[str]] = {}
+    for split in SPLITS:
+        files = getattr(settings.data, split)
+        paths = files if isinstance(files, tuple) else (*files.source, *files.target, *files.pairs)
+        names[split] = [Path(path).name for path in paths]
+    return names
+
+
+def read_result(path: str | Path) -> TestResult:
+    """Return the figures that `evaluate --json` has printed into a file, by the file's name."""
+    try:
+        found = json.loads(read_text(path, "--result"))
+        name, score, (low, high), num_sentences, signature = (found[field] for field in RESULT_FIELDS)
+        return TestResult(
+            Path(path).stem, str(name), float(score), (float(low), float(high)), int(num_sentences), str(signature)
+        )
+    except UserError:
+        raise
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"--result: {path} is not what seqcritic evaluate --json prints") from None
+
+
+def read_text(path: str | Path, option: str) -> str:
+    """Return the text of a file that an option names."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{option}: cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{option}: {path} is not valid UTF-8") from None
+
+
+def _is_embedded(data: Any, split: str) -> bool:
+    return isinstance(data, SpellingSettings) and getattr(data, split) == (EMBEDDED,)
+
+
+def _stored_results(run: str | Path) -> list[TestResult]:
+    """Return the score on the run's own test set if the run was judged on it and the text is still there."""
+    if not (Path(run) / EVALUATIONS_FOLDER).is_dir():
+        return []
+    try:
+        stored = StoredEvaluations(Path(run))
+        found = stored.on_test()
+    except UserError:
+        return []
+    label = ", ".join(text_names(stored.model.settings)["test"])
+    return [TestResult(label, found.score_name, found.score, found.interval, len(found.references), found.signature)]
+
+
+def _best_valid_score(run: str | Path) -> float | None:
+    """Return the validation score of the run's last phase, for which its actor was chosen."""
+    scores = [record["best_score"] for record in read_metrics(Path(run)) if record["kind"] == "valid"]
+    return scores[-1] if scores else None
+
+
+def _halve(model: Model, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights in float16, after comparing what they predict with what the full ones do."""
+    try:
+        batches = (
+            build_task(model.settings.data, vocabularies=model.description.get("vocabularies"))
+            .evaluation_set("valid")
+            .batches
+        )
+    except UserError as error:
+        raise UserError(f"--half compares predictions on the validation text: {error}") from None
+    full = {name: weight.clone() for name, weight in weights.items()}
+    halved = {name: weight.half() for name, weight in full.items()}
+    before = _predict_sample(model, batches)
+    load_weights(model.actor, halved, "--half")
+    after = _predict_sample(model, batches)
+    load_weights(model.actor, full, "--half")
+    num_different = sum(one != other for one, other in zip(before, after, strict=True))
+    if num_different:
+        raise UserError(
+            f"--half: {num_different:,} of {len(before):,} predictions of validation sentences would change; export "
+            "without --half"
+        )
+    return halved
+
+
+def _predict_sample(model: Model, batches: Sequence[Batch]) -> list[str]:
+    predictions: list[str] = []
+    for batch in batches:
+        with torch.no_grad():
+            predictions += model.task.texts(find_best(model.actor, batch.sources, batch.source_mask, GREEDY))
+        if len(predictions) >= SAMPLE:
+            break
+    return predictions

@@ -1,0 +1,116 @@
+"""Entropy-regularised actor-critic: the soft values by enumeration, and actor-critic where the temperature is 0."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from enumeration import (
+    NUM_TOKENS,
+    World,
+    gradients,
+    largest_difference,
+    make_actor,
+    make_world,
+)
+from seqcritic.config import Settings
+from seqcritic.methods import losses
+from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
+from seqcritic.methods.registry import build_method
+from test_estimators import Estimator, expected_gradients, random_table
+from test_gradients import SCORE, make_batch, make_networks, make_settings
+
+TEMPERATURE = 0.7
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world(make_actor())
+
+
+def settings_of(temperature: float, **changes: object) -> Settings:
+    return make_settings("entropy-actor-critic", entropy_actor_critic={"temperature": temperature}, **changes)
+
+
+def entropy_sums(world: World) -> Tensor:
+    """Σ_{τ≥t} H(p(· | Ŷ_1..τ-1)) along every sequence, [N, T], differentiable."""
+    entropies = -(torch.softmax(world.logits, 2) * torch.log_softmax(world.logits, 2)).sum(2)
+    return torch.where(world.mask, entropies, 0.0).flip(1).cumsum(1).flip(1)
+
+
+def exact_soft_values(world: World) -> Tensor:
+    """E[Σ_{τ≥t} r_τ + τ Σ_{τ>t} H_τ | Ŷ_1..t-1, a] of every action, [N, T, V], by enumeration."""
+    probabilities = world.sequence_probabilities.detach()
+    later = torch.nn.functional.pad(entropy_sums(world).detach()[:, 1:], (0, 1))
+    values = torch.zeros(*world.tokens.shape, NUM_TOKENS, dtype=torch.float64)
+    for row, sequence in enumerate(world.sequences):
+        for step in range(len(sequence)):
+            for action in range(NUM_TOKENS):
+                prefix = (*sequence[:step], action)
+                rows = [n for n, other in enumerate(world.sequences) if other[: step + 1] == prefix]
+                returns = world.rewards[rows, step:].sum(1) + TEMPERATURE * later[rows, step]
+                values[row, step, action] = (probabilities[rows] * returns).sum() / probabilities[rows].sum()
+    return values
+
+
+def test_the_exact_soft_values_are_a_fixed_point_of_the_soft_bellman_backup(world):
+    values = exact_soft_values(world)
+    probabilities = torch.softmax(world.logits.detach(), 2)
+    rewards = losses.soft_rewards(world.rewards, losses.entropies(probabilities.log()), world.mask, TEMPERATURE)
+    state_values = losses.expected_values(probabilities, values)
+    targets = losses.temporal_difference_targets(rewards, state_values, world.mask)
+    assert float((targets - losses.taken(values, world.tokens))[world.mask].abs().max()) < 1e-10
+    assert float((values - world.exact_values()).abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("temporal_difference", [True, False])
+def test_a_critic_with_exact_soft_values_has_no_expected_error(world, monkeypatch, temporal_difference):
+    """Targets equal the values (TD), or average to them (Monte Carlo): the critic's gradient is 0."""
+    networks = Estimator("entropy-actor-critic", table=exact_soft_values).networks(world)
+    changes = {"temporal_difference": temporal_difference, "variance_penalty": 0.0}
+
+    def gradient_of_the_critic(temperature: float) -> float:
+        method = build_method(settings_of(temperature, **changes), "train", SCORE)
+        (found,) = expected_gradients(method, networks, world, 1, monkeypatch, of="critic")
+        pooled: dict[tuple[int, ...], Tensor] = {}  # the sequences that share a prefix share its values
+        for row, sequence in enumerate(world.sequences):
+            for step in range(len(sequence)):
+                pooled[sequence[:step]] = pooled.get(sequence[:step], 0.0) + found[row, step]
+        return max(float(gradient.abs().max()) for gradient in pooled.values())
+
+    assert gradient_of_the_critic(TEMPERATURE) < 1e-10
+    assert gradient_of_the_critic(0.0) > 1e-3
+
+
+def test_with_exact_soft_values_the_gradient_is_that_of_the_regularised_return(world, monkeypatch):
+    networks = Estimator("entropy-actor-critic", table=exact_soft_values).networks(world)
+    method = EntropyActorCritic(settings_of(TEMPERATURE).method, SCORE, True)
+    found = expected_gradients(method, networks, world, 1, monkeypatch)
+    again = make_world(networks.actor)
+    entropy = (again.sequence_probabilities * entropy_sums(again)[:, 0]).sum()
+    exact = gradients(-(again.expected_return + TEMPERATURE * entropy), networks.actor)
+    assert largest_difference(found, exact) < 1e-8
+    assert largest_difference(found, gradients(-again.expected_return, networks.actor)) > 1e-2
+
+
+@pytest.mark.parametrize("phase", ["critic", "train"])
+@pytest.mark.parametrize("changes", [{}, {"temporal_difference": False, "likelihood_weight": 0.1, "samples": 2}])
+def test_without_temperature_it_is_actor_critic_exactly(phase, changes):
+    found = []
+    for settings in (make_settings("actor-critic", **changes), settings_of(0.0, **changes)):
+        networks = make_networks(settings)
+        method = build_method(settings, phase, SCORE)
+        outcome = method(networks, make_batch(), torch.Generator().manual_seed(0), 0.5)
+        outcome.loss.backward()
+        trained = [parameter.grad for name in method.trains for parameter in getattr(networks, name).parameters()]
+        found.append([outcome.loss, *outcome.measurements.values(), *trained])
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_random_values_give_a_finite_gradient_where_probabilities_vanish(world):
+    logits = torch.tensor([[[0.0, -200.0, 3.0]]], requires_grad=True)
+    method = EntropyActorCritic(settings_of(TEMPERATURE).method, SCORE, True)
+    values = random_table(world)[:1, :1].float()
+    (gradient,) = torch.autograd.grad(method.actor_loss(logits, values, torch.tensor([[True]])), logits)
+    assert bool(torch.isfinite(gradient).all())
