@@ -31,7 +31,7 @@ def diagnose(
     num_examples: int = 128,
     most_draws: int = 2000,
     split: str = "valid",
-    wanted_error: float = 0.05,
+    wanted_error: float = 0.1,
     display: Display | None = None,
     device: DeviceName = "auto",
 ) -> Diagnosis:

@@ -91,19 +91,18 @@ def format_figure(figure: Figure) -> str:
 
 
 def format_bias(row: EstimatorRow, is_truth: bool) -> str:
-    """Write the length of the bias with its bounds, or the length it is below where noise hides it."""
+    """Write the length of the bias with its standard error, or the length it is below where noise hides it."""
     if is_truth:
         return "the truth"
-    low, high = row.bias_bounds
     if not row.is_biased:
-        return f"<{format_number(high)}"
-    return f"{format_number(row.bias)} ({format_number(low)}–{format_number(high)})"
+        return f"<{format_number(row.bias_bounds[1])}"
+    return format_figure(Figure(row.bias, row.bias_square.error / (2 * row.bias)))
 
 
 LEGEND = (
     "All lengths are in units of the true gradient's. REINFORCE has the linear baseline or the critic as its baseline; "
     "corrected AC is actor-critic made unbiased by the return. variance: trace of the covariance of one draw. bias: "
-    f"length of the mean's distance from the truth, with bounds of {CERTAIN:g} standard errors; < if noise hides it. "
+    f"length of the mean's distance from the truth; < where it is less than {CERTAIN:g} standard errors from 0. "
     "error: mean squared error with M samples for each example. aligned: cosine to the truth with the noise counted. "
     "samples: how many are as good as one of actor-critic, by mean squared error and by alignment."
 )
