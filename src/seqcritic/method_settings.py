@@ -37,10 +37,10 @@ METHODS = {
     "mixer": Traits(1.5, 2.1, needs_baseline=True),
     "minimum-risk": Traits(9.1, 9.1),
     "raml": Traits(1.4, 1.9),
-    "entropy-actor-critic": Traits(3.3, 3.9, needs_critic=True, delays_actor=True),
-    "dagger": Traits(3.2, 3.8, needs_critic=True),
-    "direct-loss": Traits(4.0, 4.5),
-    "beam-search-optimization": Traits(4.0, 4.0),
+    "entropy-actor-critic": Traits(3.0, 3.5, needs_critic=True, delays_actor=True),
+    "dagger": Traits(2.9, 3.6, needs_critic=True),
+    "direct-loss": Traits(4.1, 4.8),
+    "beam-search-optimization": Traits(3.0, 3.1),
 }
 CRITIC_COST = 2.1
 MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
