@@ -34,10 +34,10 @@ def test_the_python_example_runs(tmp_path):
 def test_the_commands_of_the_readme_parse_and_their_settings_exist():
     text = "\n".join(code_blocks("sh")).replace("\\\n", " ")
     commands = re.findall(
-        r"seqcritic ((?:train|compare|validate|evaluate|predict|inspect|report|recipes)[^#|\n]*)", text
+        r"seqcritic ((?:train|compare|validate|evaluate|predict|inspect|report|recipes|diagnose|ablate)[^#|\n]*)", text
     )
     assert len(commands) >= 10
     for command in commands:
         options, rest = build_parser().parse_known_args(shlex.split(command))
-        if options.command in ("train", "compare", "validate"):
+        if options.command in ("train", "compare", "validate", "ablate"):
             load_recipe(options.recipe, [*options.overrides, *rest])

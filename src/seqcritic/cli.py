@@ -193,14 +193,15 @@ def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     diagnose.add_argument(
         "--precision",
         type=_share,
-        default=0.05,
+        default=0.1,
         metavar="P",
-        help="stop when the error of the true gradient is this share of its length (default 0.05)",
+        help="stop when the error of the true gradient is this share of its length (default 0.1)",
     )
     diagnose.add_argument("--split", choices=("valid", "test"), default="valid")
     diagnose.add_argument(
         "--out", action="append", default=[], metavar="FILE", help="write FILE.html or FILE.json too; may be repeated"
     )
+    _add_device(diagnose)
 
 
 def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

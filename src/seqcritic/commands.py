@@ -139,7 +139,13 @@ def diagnose(options: argparse.Namespace) -> int:
     from seqcritic.training.display import choose_display
 
     found = run(
-        options.runs, options.examples, options.draws, options.split, options.precision, display=choose_display()
+        options.runs,
+        options.examples,
+        options.draws,
+        options.split,
+        options.precision,
+        choose_display(),
+        options.device,
     )
     print_diagnosis(found)
     for out in options.out:

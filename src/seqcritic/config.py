@@ -107,6 +107,9 @@ class TrainingSettings(Section):
     evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
     log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
     checkpoint_seconds: Annotated[float, Field(ge=0)] = Field(60.0, description="seconds between checkpoints")
+    snapshot_every: Positive | None = Field(
+        None, description="keep actor and critic of evaluations at every so many updates of phases.train (snapshots/)"
+    )
     tensorboard: bool = Field(False, description="write TensorBoard files too (needs the extra 'tensorboard')")
 
 

@@ -15,8 +15,8 @@ from seqcritic.cli import main
 from seqcritic.diagnosing.load import choose_examples, load_patient
 from seqcritic.report.diagnosis import Diagnosis
 from seqcritic.training.checkpoint import read_description, read_tensors, write_folder
-from seqcritic.training.model import load_model
-from support import Refusal
+from seqcritic.training.model import load_model, read_network
+from support import Refusal, train_here
 
 QUICK = ("--examples", "6", "--draws", "32")
 
@@ -62,7 +62,7 @@ def test_the_page_shows_every_estimator_and_runs_no_script(written: Path) -> Non
     assert "script-src 'none'" in page
     assert "<script" not in page
     assert len(re.findall(r"<svg", page)) >= 2 * (7 + 2)
-    assert page.count("REINFORCE, critic as baseline") > 4
+    assert page.count("REINFORCE, critic") > 4
     assert "more draws are needed" in page
 
 
@@ -125,3 +125,16 @@ def test_a_critic_that_is_not_finite_is_told(finished_run: Path, tmp_path: Path,
     write_folder(run, groups, {key: value for key, value in description.items() if key not in ("format", "digests")})
     assert main(["diagnose", str(run), *QUICK]) == 3
     assert "a value of the critic is not finite" in capsys.readouterr().err
+
+
+def test_snapshots_of_a_run_are_moments_of_it(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = train_here(recipe, tmp_path / "run", "training.snapshot_every=10")
+    kept = sorted((run / "snapshots").iterdir())
+    assert [folder.name for folder in kept] == ["00000000", "00000010", "00000020"]
+    moments = [load_patient(folder, "valid", 2) for folder in kept]
+    assert [moment.label for moment in moments] == [f"run at {updates}" for updates in (40, 50, 60)]
+    actors = [moment.subject.actor.decoder.initial for moment in moments]
+    assert not torch.equal(actors[0], actors[1])
+    final, _ = read_network(sorted((run / "checkpoints").iterdir())[-1], "networks")
+    last = moments[-1].subject.critic.decoder.initial
+    assert torch.equal(last, final["critic.decoder.initial"])

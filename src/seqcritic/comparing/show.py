@@ -27,7 +27,8 @@ def print_comparison(comparison: Comparison, folder: Path) -> None:
 def print_ablation(ablation: Ablation, folder: Path) -> None:
     """Print the table, and where the picture is."""
     console = open_console()
-    console.print(terminal_columns(list_ablation_columns(ablation), ablation.title))
+    columns = [column for column in list_ablation_columns(ablation) if column.name not in ("seeds", "remark")]
+    console.print(terminal_columns(columns, ablation.title))
     for note in ablation.notes:
         console.print(note, markup=False, highlight=False)
     console.print(f"picture: {folder / PICTURE_FILE}", markup=False, highlight=False)

@@ -35,10 +35,10 @@ def fit_baseline(subject: Subject, batches: Sequence[Batch], generator: torch.Ge
             targets.append(returns_to_go(rollout.rewards, mask)[mask])
             num_tokens += len(targets[-1])
             num_wanted = TOKENS_PER_WEIGHT * (inputs[-1].shape[1] + 1)
-    states_NH, returns_N = torch.cat(inputs).double(), torch.cat(targets).double()
+    states_NH, returns_N = torch.cat(inputs).cpu().double(), torch.cat(targets).cpu().double()
     design = torch.cat([states_NH, torch.ones_like(states_NH[:, :1])], dim=1)
     solution = torch.linalg.lstsq(design, returns_N[:, None], driver="gelsd").solution[:, 0]
     baseline = LinearBaseline(states_NH.shape[1]).to(inputs[0].dtype)
     baseline.linear.weight[0] = solution[:-1]
     baseline.linear.bias[0] = solution[-1]
-    return baseline
+    return baseline.to(actor.device)

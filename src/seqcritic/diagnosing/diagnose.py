@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from seqcritic.config import DeviceName
 from seqcritic.data.corruption import derive_seed
 from seqcritic.diagnosing.baseline import fit_baseline
 from seqcritic.diagnosing.load import Patient, load_patient
@@ -30,8 +31,9 @@ def diagnose(
     num_examples: int = 128,
     most_draws: int = 2000,
     split: str = "valid",
-    wanted_error: float = 0.05,
+    wanted_error: float = 0.1,
     display: Display | None = None,
+    device: DeviceName = "auto",
 ) -> Diagnosis:
     """Measure bias and variance of the estimators for every run, checkpoint or model folder.
 
@@ -43,7 +45,9 @@ def diagnose(
     with closing(display):
         # All are loaded before any is measured: the fault of the last would be told after hours.
         found: list[Diagnosis | Patient] = [
-            read_diagnosis(Path(place)) if str(place).endswith(".json") else load_patient(place, split, num_examples)
+            read_diagnosis(Path(place))
+            if str(place).endswith(".json")
+            else load_patient(place, split, num_examples, device)
             for place in places
         ]
         parts = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from seqcritic.config import Settings
+from seqcritic.config import DeviceName, Settings
 from seqcritic.data.batch import Batch, EvaluationSet, pad
 from seqcritic.diagnosing.estimators import Subject
 from seqcritic.inspecting.load import load_critic
@@ -32,13 +32,13 @@ class Patient:
     batches: list[Batch]
 
 
-def load_patient(place: str | Path, split: str, num_examples: int) -> Patient:
+def load_patient(place: str | Path, split: str, num_examples: int, device: DeviceName = "auto") -> Patient:
     """Return the networks of a run, model or checkpoint folder, and examples spread evenly over a split of its data.
 
     A finished run and a model folder hold the best actor and the last critic; a checkpoint, and a run under way, hold
     the actor beside which the critic was learning. Dropout is off.
     """
-    model, task = load_for_evaluation(place, ())
+    model, task = load_for_evaluation(place, (), device)
     critic = load_critic(place, model)
     if "networks" in model.description["digests"]:
         networks, _ = read_network(place, "networks")
@@ -49,7 +49,8 @@ def load_patient(place: str | Path, split: str, num_examples: int) -> Patient:
     settings = model.settings
     subject = Subject(model.actor, critic, build_score(settings.score, task), settings.score.shaping)
     updates = model.description["progress"]["total_updates"]
-    batches = choose_examples(task.evaluation_set(split), num_examples)
+    examples = choose_examples(task.evaluation_set(split), num_examples)
+    batches = [batch.to(model.actor.device) for batch in examples]
     return Patient(_label(Path(place), updates), settings, updates, subject, batches)
 
 

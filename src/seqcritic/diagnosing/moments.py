@@ -52,7 +52,7 @@ class Moments:
         """Count one draw of every estimator, [P] each."""
         group = self.num_draws % self.num_groups
         for index, name in enumerate(self.names):
-            gradient = gradients[name]
+            gradient = gradients[name].cpu()
             self.sums[index, group] += gradient
             self.squares[index, group] += gradient.double().square().sum().item()
         self.num_draws += 1

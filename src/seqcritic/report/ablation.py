@@ -71,12 +71,12 @@ def list_ablation_columns(ablation: Ablation) -> tuple[Column, ...]:
     columns = [
         Column("method", "row", tuple(row.name for row in rows)),
         Column("score", f"best valid {ablation.score_name} {arrow}", tuple(format_score(row.score) for row in rows)),
-        Column("gain", "change", tuple(_format_gain(ablation.gain(row.score), row) for row in rows)),
+        Column("gain", "better by", tuple(_format_gain(ablation.gain(row.score), row) for row in rows)),
         Column("last", "last", tuple(format_score(_mean(row.last_scores)) for row in rows)),
         Column("critic", "critic explains", tuple(format_share(row.critic_explains) for row in rows)),
-        Column("updates", "updates", tuple(_format_updates(row) for row in rows)),
+        Column("updates", "updates", tuple(format_count(row.updates) for row in rows)),
         Column("paper", "paper's BLEU", tuple(format_score(row.paper_score) for row in rows)),
-        Column("paper-gain", "its change", tuple(f"{ablation.paper_gain(row):+.1f}%" for row in rows)),
+        Column("paper-gain", "paper better by", tuple(f"{ablation.paper_gain(row):+.1f}%" for row in rows)),
         Column("remark", "the paper says", tuple(row.remark or ABSENT for row in rows)),
     ]
     if len(rows[0].seed_scores) > 1:
@@ -155,13 +155,10 @@ def _height(top: float, index: int) -> float:
 
 
 def _format_gain(gain: float, row: AblationRow) -> str:
-    if row.is_baseline:
-        return "baseline"
-    return f"{gain:+.1f}%" if math.isfinite(gain) else ABSENT
-
-
-def _format_updates(row: AblationRow) -> str:
-    return f"{format_count(row.updates)}, diverged" if row.num_diverged else format_count(row.updates)
+    """Write the gain over the baseline; what diverged may have had a good score before it did."""
+    if row.num_diverged:
+        return "diverged"
+    return "baseline" if row.is_baseline else f"{gain:+.1f}%"
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from rich import box
 from rich.table import Table
@@ -35,8 +34,8 @@ def terminal_columns(columns: Sequence[Column], title: str, caption: str = "") -
     )
     for index, column in enumerate(columns):
         # Names of rows stay whole; what does not fit wraps in the other columns.
-        justify: Literal["left", "right"] = "right" if index else "left"
-        table.add_column(Text(column.heading), justify=justify, overflow="fold", no_wrap=index == 0)
+        heading = Text(column.heading.replace(" ", "\n") if index else column.heading)
+        table.add_column(heading, justify="right" if index else "left", no_wrap=not index, overflow="fold")
     for cells in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*(Text(cell) for cell in cells))
     return table

@@ -12,6 +12,7 @@ from seqcritic.report.diagnosis_tables import (
     write_verdict,
 )
 from seqcritic.report.document import compose_document
+from seqcritic.report.drawing import PALETTE
 from seqcritic.report.markup import Markup, element, join, text
 from seqcritic.report.slots import Dot, SlotLine, draw_slots
 
@@ -47,7 +48,10 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
 
 def _render_moment(row: DiagnosisRow) -> Markup:
     """Render the table of one moment, and the error of each estimator over the number of samples."""
-    lines = [SlotLine(_name(one), tuple(Dot(error) for error in one.errors)) for one in row.estimators]
+    lines = [
+        SlotLine(MEANINGS[one.name], tuple(Dot(error) for error in one.errors), index)
+        for index, one in enumerate(row.estimators)
+    ]
     slots = [f"M = {samples}" for samples in SAMPLES]
     return element(
         "section",
@@ -73,14 +77,16 @@ def _render_moments(rows: Sequence[DiagnosisRow]) -> Markup:
     parts = []
     for title, dot_of, logarithmic, only_biased in pictures:
         lines = [
-            SlotLine(_name(first), tuple(dot_of(row.estimators[index]) for row in rows))
+            SlotLine(MEANINGS[first.name], tuple(dot_of(row.estimators[index]) for row in rows), index)
             for index, first in enumerate(rows[0].estimators)
             if not (only_biased and first.unbiased)
         ]
         parts.append(_figure([row.label for row in rows], lines, title, "", logarithmic))
+    explained = tuple(Dot(row.explained_variance) for row in rows)
+    lengths = tuple(Dot(row.gradient_norm) for row in rows)
     known = [
-        SlotLine("explained by the critic", tuple(Dot(row.explained_variance) for row in rows)),
-        SlotLine("length of the true gradient", tuple(Dot(row.gradient_norm) for row in rows)),
+        SlotLine("share of the return's variance explained by the critic", explained, len(PALETTE) - 1),
+        SlotLine("length of the true gradient", lengths, len(PALETTE) - 1),
     ]
     for line in known:
         parts.append(_figure([row.label for row in rows], [line], line.label, "", False))
@@ -92,10 +98,6 @@ def _figure(slots: Sequence[str], lines: Sequence[SlotLine], title: str, slot_ti
     wide = draw_slots(slots, lines, title, slot_title, logarithmic)
     narrow = draw_slots(slots, lines, title, slot_title, logarithmic, width=420, height=300)
     return element("figure", {}, element("div", {"class": "wide"}, wide), element("div", {"class": "narrow"}, narrow))
-
-
-def _name(row: EstimatorRow) -> str:
-    return MEANINGS.get(row.name, row.name)
 
 
 def _dot(figure: Figure) -> Dot:

@@ -8,10 +8,10 @@ from seqcritic.report.formats import ABSENT
 
 ACTOR_CRITIC = "actor-critic"
 MEANINGS = {
-    "reinforce": "REINFORCE, linear baseline",
-    "reinforce-critic": "REINFORCE, critic as baseline",
+    "reinforce": "REINFORCE, linear",
+    "reinforce-critic": "REINFORCE, critic",
     "actor-critic": "actor-critic",
-    "corrected": "actor-critic, corrected by the return",
+    "corrected": "corrected AC",
 }
 
 
@@ -19,7 +19,7 @@ def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
     """List what the table of one moment shows."""
     rows = row.estimators
     columns = [
-        Column("method", "estimator", tuple(MEANINGS.get(one.name, one.name) for one in rows)),
+        Column("method", "estimator", tuple(MEANINGS[one.name] for one in rows)),
         Column("variance", "variance", tuple(format_figure(one.variance) for one in rows)),
         Column("bias", "bias", tuple(format_bias(one, one.name == row.truth) for one in rows)),
         Column("cosine", "cosine", tuple(format_number(one.cosine.value) for one in rows)),
@@ -27,8 +27,10 @@ def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
     for index, samples in enumerate(SAMPLES):
         columns.append(Column("error", f"error M={samples}", tuple(format_number(one.errors[index]) for one in rows)))
     columns.append(Column("alignment", "aligned M=1", tuple(format_number(one.alignments[0]) for one in rows)))
-    columns.append(Column("samples", "samples", tuple(format_figure(one.samples) for one in rows)))
-    columns.append(Column("samples", "by alignment", tuple(format_figure(one.aligned_samples) for one in rows)))
+    columns.append(Column("samples", "samples by error", tuple(format_figure(one.samples) for one in rows)))
+    columns.append(
+        Column("aligned-samples", "samples by alignment", tuple(format_figure(one.aligned_samples) for one in rows))
+    )
     return tuple(columns)
 
 
@@ -89,18 +91,18 @@ def format_figure(figure: Figure) -> str:
 
 
 def format_bias(row: EstimatorRow, is_truth: bool) -> str:
-    """Write the length of the bias with its bounds, or the length it is below where noise hides it."""
+    """Write the length of the bias with its standard error, or the length it is below where noise hides it."""
     if is_truth:
         return "the truth"
-    low, high = row.bias_bounds
     if not row.is_biased:
-        return f"<{format_number(high)}"
-    return f"{format_number(row.bias)} ({format_number(low)}–{format_number(high)})"
+        return f"<{format_number(row.bias_bounds[1])}"
+    return format_figure(Figure(row.bias, row.bias_square.error / (2 * row.bias)))
 
 
 LEGEND = (
-    "All lengths are in units of the true gradient's. variance: trace of the covariance of one draw. bias: length of "
-    f"the mean's distance from the truth, with bounds of {CERTAIN:g} standard errors; < where noise hides it. "
+    "All lengths are in units of the true gradient's. REINFORCE has the linear baseline or the critic as its baseline; "
+    "corrected AC is actor-critic made unbiased by the return. variance: trace of the covariance of one draw. bias: "
+    f"length of the mean's distance from the truth; < where it is less than {CERTAIN:g} standard errors from 0. "
     "error: mean squared error with M samples for each example. aligned: cosine to the truth with the noise counted. "
     "samples: how many are as good as one of actor-critic, by mean squared error and by alignment."
 )

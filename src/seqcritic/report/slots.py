@@ -23,10 +23,11 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class SlotLine:
-    """One dot for each slot, under a label; lines are coloured by their place in the chart."""
+    """One dot for each slot, under a label, in a colour of the palette by its place there."""
 
     label: str
     dots: tuple[Dot, ...]
+    colour: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +80,12 @@ def draw_slots(
         bottom += 20
         parts.append(write_text(slot_title, (frame.left + frame.right) / 2, bottom, "middle", "axis-title"))
     places = flow([line.label for line in lines], width, bottom + 26)
-    for index, (line, place) in enumerate(zip(lines, places, strict=True)):
-        parts.append(_draw_line(line, index, frame, place))
+    parts += [_draw_line(line, frame, place) for line, place in zip(lines, places, strict=True)]
     return draw_svg(width, places[-1][1] + 16, f"{title}: {', '.join(line.label for line in lines)}", parts)
 
 
-def _draw_line(line: SlotLine, index: int, frame: _SlotFrame, place: tuple[float, float]) -> Markup:
-    colour = PALETTE[index % len(PALETTE)]
+def _draw_line(line: SlotLine, frame: _SlotFrame, place: tuple[float, float]) -> Markup:
+    colour = PALETTE[line.colour]
     shown = [(slot, dot) for slot, dot in enumerate(line.dots) if _can_show(dot.value, frame.logarithmic)]
     parts = []
     if len(shown) > 1:
@@ -103,7 +103,7 @@ def _draw_line(line: SlotLine, index: int, frame: _SlotFrame, place: tuple[float
     parts.append(draw_line(x - 24, y, x - 6, y, "key-line", colour, 3))
     label: Attributes = {"class": "label", "x": x, "y": y + 4.5, "fill": INK, "font-weight": "600"}
     parts.append(element("text", label, text(line.label)))
-    return element("g", {"class": f"method method-{index % len(PALETTE)}", "data-label": line.label}, join(parts))
+    return element("g", {"class": f"method method-{line.colour}", "data-label": line.label}, join(parts))
 
 
 def _name_slot(name: str, x: float, bottom: float, is_slanted: bool) -> Markup:

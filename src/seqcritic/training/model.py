@@ -25,6 +25,7 @@ from seqcritic.training.packaged import find_packaged, packaged_names
 
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
+SNAPSHOTS_FOLDER = "snapshots"
 PREDICTION_BATCH = 256
 
 

@@ -26,8 +26,8 @@ from seqcritic.training.checkpoint import (
 )
 from seqcritic.training.display import Display
 from seqcritic.training.distributed import Processes
-from seqcritic.training.learner import Learner
-from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, read_network
+from seqcritic.training.learner import Learner, TensorGroups
+from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER, read_network
 from seqcritic.training.phases import has_stopped_growing, learning_rate, planned_phases
 from seqcritic.training.progress import Progress
 from seqcritic.training.readiness import explained_variance, warning
@@ -149,6 +149,7 @@ class Trainer:
             self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score} | readiness)
             self._news = f"valid {self.metric.name} {score:.2f} (best {progress.best_score:.2f})"
             self.display.line(f"{phase} {progress.update}: {self._news}")
+        self._keep_snapshot(phase)
         progress.evaluated_at = progress.update
 
     def _readiness(self, phase: str) -> dict[str, float]:
@@ -251,6 +252,18 @@ class Trainer:
         self.checkpoints.write(self.learner.tensors(), self._description() | {"progress": self.progress.to_dict()})
         self._saved_at = time.monotonic()
 
+    def _keep_snapshot(self, phase: str) -> None:
+        """Keep the present networks as a model folder where settings ask for it, for `diagnose`."""
+        every = self.settings.training.snapshot_every
+        if phase == "train" and every is not None and self.progress.update % every == 0 and self.processes.is_first:
+            groups = self._exported() | {"actor": self.learner.actor_weights()}
+            described = self._description() | {"progress": self.progress.to_dict()}
+            write_folder(self.folder / SNAPSHOTS_FOLDER / f"{self.progress.update:08d}", groups, described)
+
+    def _exported(self) -> TensorGroups:
+        """Return what others load: the best actor, the last critic."""
+        return {name: group for name, group in self.learner.tensors().items() if name in ("actor", "critic")}
+
     def _restore(self) -> bool:
         """Load the newest checkpoint, if there is one."""
         latest = self.checkpoints.latest()
@@ -307,8 +320,8 @@ class Trainer:
         self._save()
         if not self.processes.is_first:
             return
-        groups = {name: group for name, group in self.learner.tensors().items() if name in ("actor", "critic")}
-        write_folder(self.folder / MODEL_FOLDER, groups, self._description() | {"progress": self.progress.to_dict()})
+        described = self._description() | {"progress": self.progress.to_dict()}
+        write_folder(self.folder / MODEL_FOLDER, self._exported(), described)
 
 
 def update_cost(settings: Settings, phase: str) -> float:
