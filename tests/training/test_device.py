@@ -60,8 +60,9 @@ def test_narrow_products_lead_in_the_same_direction(label: str, recipe: Path):
     exact, single, narrow = (gradients(recipe, label, kind) for kind in ("float64", "float32", "bfloat16"))
     assert (single - exact).norm() < 1e-4 * exact.norm()
     assert (narrow - exact).norm() > 5e-4 * exact.norm(), "the products were not narrow"
-    # A few samples or decodings may end at another token, because a probability differs in its third digit.
-    assert torch.cosine_similarity(narrow, exact, dim=0) > 0.8
+    # A few samples may end at another token, because a probability differs in its third digit; and an untrained actor
+    # decodes among candidates that are nearly equal, so that digit also chooses other pairs of them.
+    assert torch.cosine_similarity(narrow, exact, dim=0) > (0.7 if label == "direct-loss" else 0.9)
     assert bool(((narrow != 0) | (exact.abs() < 1e-3 * exact.abs().max())).all()), "a weight has lost its gradient"
 
 
