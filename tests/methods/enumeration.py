@@ -66,8 +66,11 @@ class World:
         """V = Σ p(Ŷ) R(Ŷ)."""
         return (self.sequence_probabilities * self.rewards.sum(1)).sum()
 
-    def exact_values(self) -> Tensor:
-        """Q(a; Ŷ_1..t-1) of every action at every step of every sequence, [N, T, V], by enumeration."""
+    def exact_values(self, bonus: Tensor | None = None) -> Tensor:
+        """Q(a; Ŷ_1..t-1) of every action at every step of every sequence, [N, T, V], by enumeration.
+
+        `bonus` [N, T]: what is earned beside the rewards from each token of each sequence on.
+        """
         probabilities = self.sequence_probabilities.detach()
         values = torch.zeros(*self.tokens.shape, NUM_TOKENS, dtype=torch.float64)
         for row, sequence in enumerate(self.sequences):
@@ -76,7 +79,7 @@ class World:
                     prefix = (*sequence[:step], action)
                     rows = [n for n, other in enumerate(self.sequences) if other[: step + 1] == prefix]
                     weights = probabilities[rows]
-                    returns = self.rewards[rows, step:].sum(1)
+                    returns = self.rewards[rows, step:].sum(1) + (0 if bonus is None else bonus[rows, step])
                     values[row, step, action] = (weights * returns).sum() / weights.sum()
         return values
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from enumeration import (
-    NUM_TOKENS,
     World,
     gradients,
     largest_difference,
@@ -41,17 +40,8 @@ def entropy_sums(world: World) -> Tensor:
 
 def exact_soft_values(world: World) -> Tensor:
     """E[Σ_{τ≥t} r_τ + τ Σ_{τ>t} H_τ | Ŷ_1..t-1, a] of every action, [N, T, V], by enumeration."""
-    probabilities = world.sequence_probabilities.detach()
     later = torch.nn.functional.pad(entropy_sums(world).detach()[:, 1:], (0, 1))
-    values = torch.zeros(*world.tokens.shape, NUM_TOKENS, dtype=torch.float64)
-    for row, sequence in enumerate(world.sequences):
-        for step in range(len(sequence)):
-            for action in range(NUM_TOKENS):
-                prefix = (*sequence[:step], action)
-                rows = [n for n, other in enumerate(world.sequences) if other[: step + 1] == prefix]
-                returns = world.rewards[rows, step:].sum(1) + TEMPERATURE * later[rows, step]
-                values[row, step, action] = (probabilities[rows] * returns).sum() / probabilities[rows].sum()
-    return values
+    return world.exact_values(TEMPERATURE * later)
 
 
 def test_the_exact_soft_values_are_a_fixed_point_of_the_soft_bellman_backup(world):
