@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from seqcritic.models.attention import Attention, Memory
 from seqcritic.models.dropout import Dropout
 from seqcritic.models.lookup import project_tokens
-from seqcritic.models.packing import pack, put_rows, take_rows
+from seqcritic.models.packing import pack, put_rows
 from seqcritic.models.recurrence import attended_scan, plain_loops
 
 
@@ -113,7 +113,7 @@ class Decoder(nn.Module):
             packing,
             inputs,
             self.initial,
-            *(take_rows(field, packing.order) for field in memory),
+            memory,
             *self._state_product(),
             self.glimpse_gates.weight,
         )
