@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define LANES 16 /* numbers that the inner loops keep in registers */
+#define LANES 16  /* numbers that go through the exponential together: what is left of a row is padded to as many */
+#define CHUNK 512 /* a multiple of it: numbers of a row that are worked on at once */
 
 #ifdef DOUBLE
 typedef double real;
@@ -42,39 +43,63 @@ static const real SERIES[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.
 
 typedef ptrdiff_t size;
 
-/* e^x = 2^k e^r with |r| <= ln(2) / 2, by the Taylor series of e^r; 0 far below, e^HIGHEST far above, NaN for NaN. */
+/* e^x = 2^k e^r with |r| <= ln(2) / 2, by the Taylor series of e^r; x is held between LOWEST and HIGHEST. */
 static inline real exponential(real x) {
-    real inside = x < (real)LOWEST ? (real)LOWEST : x;
-    inside = inside > (real)HIGHEST ? (real)HIGHEST : inside;
-    real k = ROUND(inside * (real)1.44269504088896340736);
-    real r = (inside - k * LN2_HIGH) - k * LN2_LOW;
+    x = x < (real)LOWEST ? (real)LOWEST : x;
+    x = x > (real)HIGHEST ? (real)HIGHEST : x;
+    real k = ROUND(x * (real)1.44269504088896340736);
+    real r = (x - k * LN2_HIGH) - k * LN2_LOW;
     real sum = SERIES[0];
     for (size term = 1; term < (size)(sizeof SERIES / sizeof SERIES[0]); term++) sum = sum * r + SERIES[term];
     bits scale = (bits)((bits)(int32_t)k + BIAS) << MANTISSA;
     real power;
     memcpy(&power, &scale, sizeof power);
-    return x < (real)LOWEST ? (real)0 : sum * power;
+    return sum * power;
 }
 
 static inline real logistic(real x) { return 1 / (1 + exponential(-x)); }
 
+static inline size smaller(size a, size b) { return a < b ? a : b; }
+
+/* sigma of n numbers in place; the numbers after them up to a multiple of LANES are overwritten. */
+static inline void logistic_all(size n, real *numbers) {
+    for (size start = 0; start < n; start += LANES) {
+#pragma omp simd
+        for (size lane = 0; lane < LANES; lane++) numbers[start + lane] = logistic(numbers[start + lane]);
+    }
+}
+
 static inline void gate_rows(size rows, size H, const real *inputs, const real *further, const real *recurrent,
                              size recurrent_stride, const real *bias, const real *hidden, real *gates,
                              size gates_stride, real *candidate, real *next) {
+    real work[CHUNK] = {0};
     for (size row = 0; row < rows; row++) {
         const real *i = inputs + row * 3 * H, *f = further ? further + row * 3 * H : NULL, *s = hidden + row * H;
         const real *p = recurrent + row * recurrent_stride;
         real *g = gates + row * gates_stride, *n = candidate + row * H, *out = next + row * H;
+        for (size start = 0, width; start < 2 * H; start += width) {
+            width = smaller(2 * H - start, CHUNK);
 #pragma omp simd
-        for (size h = 0; h < 2 * H; h++) g[h] = logistic((f ? i[h] + f[h] : i[h]) + (p[h] + bias[h]));
+            for (size h = 0; h < width; h++)
+                work[h] = (f ? i[start + h] + f[start + h] : i[start + h]) + (p[start + h] + bias[start + h]);
+            logistic_all(width, work);
+            memcpy(g + start, work, width * sizeof(real));
+        }
+        for (size start = 0, width; start < H; start += width) {
+            width = smaller(H - start, CHUNK);
+            size at = 2 * H + start;
 #pragma omp simd
-        for (size h = 0; h < H; h++) {
-            real share = p[2 * H + h] + bias[2 * H + h];
-            real input = f ? i[2 * H + h] + f[2 * H + h] : i[2 * H + h];
-            real fresh = 2 * logistic(2 * (input + g[h] * share)) - 1;
-            g[2 * H + h] = share;
-            n[h] = fresh;
-            out[h] = fresh + g[H + h] * (s[h] - fresh);
+            for (size h = 0; h < width; h++) {
+                g[at + h] = p[at + h] + bias[at + h];
+                work[h] = 2 * ((f ? i[at + h] + f[at + h] : i[at + h]) + g[start + h] * g[at + h]);
+            }
+            logistic_all(width, work);
+#pragma omp simd
+            for (size h = 0; h < width; h++) {
+                real fresh = 2 * work[h] - 1;
+                n[start + h] = fresh;
+                out[start + h] = fresh + g[H + start + h] * (s[start + h] - fresh);
+            }
         }
     }
 }
@@ -139,6 +164,7 @@ static void add_rows(size S, size n, const real *weight, const real *rows, real 
 void attention_forward(size rows, size S, size A, size C, const int64_t *order, const real *keys,
                        const real *annotations, const real *penalty, real *queries, size query_stride,
                        const real *bias, const real *energy, real *weights, real *glimpses) {
+    real work[CHUNK] = {0};
     for (size row = 0; row < rows; row++) {
         size at = (order ? (size)order[row] : row) * S;
         real *q = queries + row * query_stride, *w = weights + row * S, *glimpse = glimpses + row * C;
@@ -148,14 +174,18 @@ void attention_forward(size rows, size S, size A, size C, const int64_t *order, 
         for (size j = 0; j < S; j++) {
             const real *key = keys + (at + j) * A;
             real sum = penalty[at + j];
-            if (sum != -INFINITY) {
+            for (size start = 0, width; sum != -INFINITY && start < A; start += width) {
+                width = smaller(A - start, CHUNK);
+#pragma omp simd
+                for (size a = 0; a < width; a++) work[a] = key[start + a] + q[start + a];
+                logistic_all(width, work);
 #pragma omp simd reduction(+ : sum)
-                for (size a = 0; a < A; a++) sum += energy[a] * logistic(key[a] + q[a]);
+                for (size a = 0; a < width; a++) sum += energy[start + a] * work[a];
             }
             w[j] = sum;
             highest = sum > highest ? sum : highest;
         }
-        for (size j = 0; j < S; j++) w[j] = exponential(w[j] - highest);
+        for (size j = 0; j < S; j++) w[j] = w[j] - highest < (real)LOWEST ? 0 : exponential(w[j] - highest);
         for (size j = 0; j < S; j++) total += w[j];
         for (size j = 0; j < S; j++) w[j] /= total;
         memset(glimpse, 0, C * sizeof(real));
@@ -163,39 +193,18 @@ void attention_forward(size rows, size S, size A, size C, const int64_t *order, 
     }
 }
 
-/* `width` columns of the attention, from `start` on, of one row; their sums over the places stay in registers. */
-static inline void attention_lanes(size width, size start, size S, size A, const real *keys, const real *q,
-                                   const real *energy, const real *w, const real *te, real *tk, real *tq,
-                                   real *to_energy) {
-    real query[LANES] = {0}, by_query[LANES] = {0}, by_energy[LANES] = {0};
-    for (size a = 0; a < width; a++) query[a] = q[start + a];
-    for (size j = 0; j < S; j++) {
-        if (w[j] == 0) continue;
-        const real *key = keys + j * A + start;
-        real *out = tk + j * A + start, share = te[j];
-#pragma omp simd
-        for (size a = 0; a < width; a++) {
-            real value = logistic(key[a] + query[a]), part = share * value;
-            by_energy[a] += part;
-            part *= 1 - value;
-            by_query[a] += part;
-            out[a] += part;
-        }
-    }
-    for (size a = 0; a < width; a++) tq[start + a] = by_query[a] * energy[start + a];
-    for (size a = 0; a < width; a++) to_energy[start + a] += by_energy[a];
-}
-
 /* From the gradients of the glimpses those of the queries; adds to those of the keys, which the caller multiplies by
-   `energy` after the last step, and of `energy` itself. A place of weight 0 gets 0. `work` has room for S numbers. */
+   `energy` after the last step, and of `energy` itself. A place of weight 0 gets 0. `to_energies` has room for
+   those of one row. */
 void attention_backward(size rows, size S, size A, size C, const int64_t *order, const real *keys,
                         const real *annotations, const real *queries, size query_stride, const real *energy,
-                        const real *weights, const real *to_glimpses, real *work, real *to_queries,
+                        const real *weights, const real *to_glimpses, real *to_energies, real *to_queries,
                         size to_query_stride, real *to_keys, real *to_energy) {
+    real work[CHUNK] = {0};
     for (size row = 0; row < rows; row++) {
         size at = (order ? (size)order[row] : row) * S;
         const real *w = weights + row * S, *t = to_glimpses + row * C, *q = queries + row * query_stride;
-        real *te = work, *tq = to_queries + row * to_query_stride, mean = 0;
+        real *te = to_energies, *tq = to_queries + row * to_query_stride, mean = 0;
         for (size j = 0; j < S; j++) {
             const real *annotation = annotations + (at + j) * C;
             real sum = 0;
@@ -207,12 +216,26 @@ void attention_backward(size rows, size S, size A, size C, const int64_t *order,
             mean += w[j] * sum;
         }
         for (size j = 0; j < S; j++) te[j] = w[j] != 0 ? w[j] * (te[j] - mean) : 0;
-        const real *key = keys + at * A;
-        real *tk = to_keys + at * A;
-        size start = 0;
-        for (; start + LANES <= A; start += LANES)
-            attention_lanes(LANES, start, S, A, key, q, energy, w, te, tk, tq, to_energy);
-        if (start < A) attention_lanes(A - start, start, S, A, key, q, energy, w, te, tk, tq, to_energy);
+        memset(tq, 0, A * sizeof(real));
+        for (size j = 0; j < S; j++) {
+            const real *key = keys + (at + j) * A;
+            real *tk = to_keys + (at + j) * A, share = te[j];
+            for (size start = 0, width; w[j] != 0 && start < A; start += width) {
+                width = smaller(A - start, CHUNK);
+#pragma omp simd
+                for (size a = 0; a < width; a++) work[a] = key[start + a] + q[start + a];
+                logistic_all(width, work);
+#pragma omp simd
+                for (size a = 0; a < width; a++) {
+                    real part = share * work[a], slope = part * (1 - work[a]);
+                    to_energy[start + a] += part;
+                    tq[start + a] += slope;
+                    tk[start + a] += slope;
+                }
+            }
+        }
+#pragma omp simd
+        for (size a = 0; a < A; a++) tq[a] *= energy[a];
     }
 }
 
