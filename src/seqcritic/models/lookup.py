@@ -9,11 +9,19 @@ from torch.nn.functional import linear
 from seqcritic.models.dropout import Dropout
 
 
+def project_table(
+    embedding: nn.Embedding, weight: Tensor, bias: Tensor, num_tokens: int, dropout: Dropout
+) -> Tensor | None:
+    """Return W e(y) + b, [V, F], for all y, where that is less work than for so many tokens; None where it is not."""
+    if embedding.num_embeddings < num_tokens and not dropout.active:
+        return linear(embedding.weight, weight, bias)
+    return None
+
+
 def project_tokens(embedding: nn.Embedding, weight: Tensor, bias: Tensor, tokens: Tensor, dropout: Dropout) -> Tensor:
     """Return W e(y) + b, [..., F], for tokens of any shape and weight W [F, E].
 
     A vocabulary of characters is smaller than a batch: there the map is applied to the table, and rows of it looked up.
     """
-    if embedding.num_embeddings < tokens.numel() and not dropout.active:
-        return look_up(tokens, linear(embedding.weight, weight, bias))
-    return linear(dropout(embedding(tokens)), weight, bias)
+    table = project_table(embedding, weight, bias, tokens.numel(), dropout)
+    return linear(dropout(embedding(tokens)), weight, bias) if table is None else look_up(tokens, table)

@@ -61,7 +61,7 @@ class NativeGatedScan(torch.autograd.Function):
         """Return the gradients of inputs, weight and bias."""
         weight, states, gates, candidates = ctx.saved_tensors
         packing: Packing = ctx.packing
-        num_directions, num_tokens, size = states.shape
+        num_directions, _, size = states.shape
         first, counts, starts = packing.num_first, packing.counts, _starts(packing)
         totals = gradient.clone(memory_format=torch.contiguous_format)  # of the loss by the state after each token
         to_inputs, to_products = torch.empty_like(gates), torch.empty_like(gates)
@@ -76,8 +76,8 @@ class NativeGatedScan(torch.autograd.Function):
                 start, count = starts[step], counts[step]
                 ctx.kernels.gate_backward(
                     count, size, totals_at[start], gates_at[start], 3 * size, candidates_at[start],
-                    states_at[starts[step - 1]] if step else zeros.data_ptr(), inputs_at[start], products_at[start], 3 * size,
-                    totals_at[starts[step - 1]] if step else None,
+                    states_at[starts[step - 1]] if step else zeros.data_ptr(), inputs_at[start], products_at[start],
+                    3 * size, totals_at[starts[step - 1]] if step else None,
                 )  # fmt: skip
                 if step:
                     earlier[step - 1][:count].addmm_(products[step], weight[direction])

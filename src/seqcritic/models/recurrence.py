@@ -277,9 +277,7 @@ def attended_scan(
     packing: Packing, inputs: Tensor, initial: Tensor, memory: tuple[Tensor, Tensor, Tensor], *weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return states [N, H] and glimpses [N, C]; see AttendedScan. The memory's rows are in the batch's own order."""
-    recorded = torch.is_grad_enabled() and any(
-        tensor.requires_grad for tensor in (inputs, initial, *memory, *weights)
-    )
+    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (inputs, initial, *memory, *weights))
     kernels = kernels_for(inputs)
     result: tuple[Tensor, Tensor]
     if kernels is not None:

@@ -33,7 +33,7 @@ class Kernels:
 
 
 def _function(library: ctypes.CDLL, name: str, signature: str) -> Callable[..., None]:
-    """Return a function of the library; its signature has an s for a size or stride, an a for the address of an array."""
+    """Return a function of the library; in its signature s is a size or stride, a the address of an array."""
     function: Callable[..., None] = ctypes.CFUNCTYPE(None, *(KINDS[kind] for kind in signature.replace(" ", "")))(
         (name, library)
     )
