@@ -75,7 +75,7 @@ class Learner:
         if networks.target_critic is not None and networks.critic is not None:
             follow(networks.target_critic, networks.critic, 1.0)
         self.optimisers = {
-            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(0.9, 0.999), foreach=True)
+            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(0.9, 0.999), fused=True)
             for name in self.method.trains
         }
 
