@@ -37,8 +37,8 @@ class NativeGatedScan(torch.autograd.Function):
         zeros = inputs.new_zeros(packing.num_first, size)
         for direction in range(num_directions):
             transposed = weight[direction].t()
-            before = states[direction].split(counts)
-            products = gates[direction].split(counts)
+            before = states[direction].split_with_sizes(counts)
+            products = gates[direction].split_with_sizes(counts)
             inputs_at, gates_at, states_at, candidates_at, bias_at = (
                 _Rows(tensor[direction]) for tensor in (inputs, gates, states, candidates, bias)
             )
@@ -67,8 +67,8 @@ class NativeGatedScan(torch.autograd.Function):
         to_inputs, to_products = torch.empty_like(gates), torch.empty_like(gates)
         zeros = states.new_zeros(first, size)
         for direction in range(num_directions):
-            earlier = totals[direction].split(counts)
-            products = to_products[direction].split(counts)
+            earlier = totals[direction].split_with_sizes(counts)
+            products = to_products[direction].split_with_sizes(counts)
             totals_at, gates_at, candidates_at, states_at, inputs_at, products_at = (
                 _Rows(tensor[direction]) for tensor in (totals, gates, candidates, states, to_inputs, to_products)
             )
@@ -124,8 +124,8 @@ class NativeAttendedScan(torch.autograd.Function):
         memory = [tensor.data_ptr() for tensor in (packing.order, keys, annotations, penalty)]
         bias_at, queries = bias.data_ptr(), 3 * size * bias.element_size()
         transposed, glimpse_transposed = weight.t(), glimpse_weight.t()
-        hidden_rows, glimpse_rows = hiddens.split(counts), glimpses.split(counts)
-        product_rows = products.split(counts) if recorded else [products[:count] for count in counts]
+        hidden_rows, glimpse_rows = hiddens.split_with_sizes(counts), glimpses.split_with_sizes(counts)
+        product_rows = products.split_with_sizes(counts) if recorded else [products[:count] for count in counts]
         start = 0
         for step, count in enumerate(counts):
             keep = start if recorded else 0
@@ -172,7 +172,7 @@ class NativeAttendedScan(torch.autograd.Function):
         )  # fmt: skip
         memory = [tensor.data_ptr() for tensor in (packing.order, keys, annotations)]
         queries = 3 * size * hiddens.element_size()
-        state_rows, product_rows = to_states.split(counts), to_products.split(counts)
+        state_rows, product_rows = to_states.split_with_sizes(counts), to_products.split_with_sizes(counts)
         for step in reversed(range(len(counts))):
             start, count, going = starts[step], counts[step], 0
             if step + 1 < len(counts):
