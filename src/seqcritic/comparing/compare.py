@@ -12,7 +12,7 @@ from seqcritic.comparing.plan import budget, plan_runs, run_settings
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.method_settings import METHODS, MIXED, MIXED_METHODS
+from seqcritic.method_settings import METHODS, MIXED, MIXED_LABELS
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
@@ -67,7 +67,7 @@ def compare(
 
 def expand_labels(methods: tuple[str, ...]) -> tuple[str, ...]:
     """Return the labels without repetition; `all` stands for every method, `all+likelihood` for every mixture."""
-    groups = {"all": tuple(METHODS), "all" + MIXED: tuple(MIXED_METHODS)}
+    groups = {"all": tuple(METHODS), "all" + MIXED: MIXED_LABELS}
     stripped = (label.strip() for label in methods)
     return tuple(dict.fromkeys(each for label in stripped if label for each in groups.get(label, (label,))))
 
