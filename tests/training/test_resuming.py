@@ -75,7 +75,7 @@ def test_kills_in_every_phase_change_nothing(label: str, options: list[str], rec
 
 @pytest.fixture(scope="module")
 def translating(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A recipe with the window encoder that trains for BLEU, and its actor and critic, for every method to start from."""
+    """A recipe that trains a window encoder for BLEU, and the actor and critic that every method starts from."""
     folder = tmp_path_factory.mktemp("window")
     updates = {"actor": 3, "critic": 3, "train": 5}
     recipe = write_recipe(
