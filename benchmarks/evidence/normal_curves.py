@@ -22,13 +22,12 @@ from typing import Any
 
 from seqcritic.errors import UserError
 from seqcritic.method_settings import LABELS, MIXED
-from seqcritic.report.comparison import Curve, Point
 from seqcritic.report.drawing import FAINT, GRID, PALETTE, draw_line, draw_svg, write_text
 from seqcritic.report.formats import format_compact
 from seqcritic.report.frame import Frame
 from seqcritic.report.labels import text_width
 from seqcritic.report.markup import Markup, element, join
-from seqcritic.report.scales import Range, compute_range, group_series, nice_ticks, score_range
+from seqcritic.report.scales import Range, nice_ticks
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tracking import Record, read_metrics
 
@@ -119,14 +118,20 @@ def draw(content: dict[str, Any]) -> Markup:
     return draw_svg(*total, described, parts)
 
 
+def whole_range(values: Sequence[float]) -> Range:
+    """Return a range that holds all values: what a run went through is shown, however far it went."""
+    low, high = min(values), max(values)
+    margin = 0.05 * (high - low) or max(0.05 * abs(high), 0.5)
+    return Range(low - margin, high + margin)
+
+
 def draw_panel(name: str, points: Points, left: float, top: float) -> Markup:
     """Draw one chart, its name above it."""
     width, height = PANEL
     title = write_text(name, left, top + 12, "start", "tick")
     if not points:
         return join([title, write_text("not measured", left + width / 2, top + height / 2 + 12, "middle", "tick")])
-    series = group_series([Curve(name, 0, tuple(Point(update, round(update), value) for update, value in points))])
-    values = score_range(series)
+    values = whole_range([value for _, value in points])
     ticks = nice_ticks(values, 3)
     panel = _Panel(
         left=left + 6 + max(text_width(format_compact(tick)) for tick in ticks),
@@ -134,7 +139,7 @@ def draw_panel(name: str, points: Points, left: float, top: float) -> Markup:
         right=left + width,
         bottom=top + height,
         values=values,
-        updates=compute_range(series),
+        updates=Range(0, max(points[-1][0], 1)),
     )
     parts = [title]
     for tick in ticks:
@@ -143,7 +148,7 @@ def draw_panel(name: str, points: Points, left: float, top: float) -> Markup:
     parts.append(draw_line(panel.left, panel.bottom, panel.right, panel.bottom, "axis", FAINT))
     last = points[-1][0]
     parts.append(write_text(f"{last:,.0f} updates", panel.right, panel.bottom + 15, "end", "tick"))
-    places = (f"{panel.x(update):.1f} {panel.y(values.clamp(value)):.1f}" for update, value in points)
+    places = (f"{panel.x(update):.1f} {panel.y(value):.1f}" for update, value in points)
     path = {"class": "curve main", "d": "M" + "L".join(places), "fill": "none", "stroke": PALETTE[0]}
     parts.append(element("path", {**path, "stroke-width": 1.6, "stroke-linejoin": "round"}))
     return element("g", {"class": "method method-0", "data-label": name}, join(parts))

@@ -76,10 +76,9 @@ def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:
     with_critic = any(with_method(settings, label).method.needs_critic for label in labels)
     names = [*labels, "critic"] if with_critic else list(labels)
     typical = {name for name in names if name != "likelihood" and name not in settings.compare.costs}
-    costs = ", ".join(
-        f"{name} {settings.compare.cost(name):.2f}{' (typical, not measured)' if name in typical else ''}"
-        for name in names
-    )
+    told = [f"{name} {settings.compare.cost(name):.2f}" for name in names if name not in typical]
+    assumed = [f"{name} {settings.compare.cost(name):.2f}" for name in names if name in typical]
+    costs = ", ".join(told) + (f"; typical ones, not measured: {', '.join(assumed)}" if assumed else "")
     return (
         f"Equal compute: {budget(settings):,.0f} likelihood updates for every method after the shared actor, the "
         f"critic's pre-training included. Cost of one update in likelihood updates, by the recipe: {costs}."
