@@ -20,7 +20,7 @@ from seqcritic.methods.rollout import num_tokens
 from seqcritic.models.actor import Actor
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
-from seqcritic.training.checkpoint import load_weights
+from seqcritic.training.checkpoint import load_weights, weights_of
 from seqcritic.training.learner import Learner
 
 NUM_SYMBOLS = 5
@@ -80,7 +80,7 @@ def critics(warm_start) -> dict[bool, dict[str, Tensor]]:
         load_weights(learner.networks.actor, warm_start, "warm start")
         explained = [measured["explained_variance"] for measured in run(learner, "critic", NUM_WARM, NUM_CRITIC)]
         assert np.mean(explained[-20:]) > np.mean(explained[:20]) + 0.1, "the critic learns to explain the return"
-        trained[learner.settings.method.temperature > 0] = learner.networks.critic.state_dict()
+        trained[learner.settings.method.temperature > 0] = weights_of(learner.networks.critic)
     return trained
 
 

@@ -1,5 +1,7 @@
 """The comparison as a table: what its columns are, and as Markdown for a README."""
 
+from collections.abc import Collection
+
 from seqcritic.report.columns import Column, escape_markdown, markdown_line
 from seqcritic.report.comparison import Comparison, MethodRow
 from seqcritic.report.formats import (
@@ -57,9 +59,9 @@ def name_beam(row: MethodRow) -> str:
     return f"beam {row.beam.width}"
 
 
-def markdown_table(comparison: Comparison) -> str:
-    """Write the comparison as a Markdown table, the best score in bold and the signature beneath."""
-    columns = list_columns(comparison)
+def markdown_table(comparison: Comparison, hidden: Collection[str] = ()) -> str:
+    """Write the comparison as a Markdown table, some columns hidden, the best in bold and the signature beneath."""
+    columns = [column for column in list_columns(comparison) if column.name not in hidden]
     bold = list_best(comparison)
     lines = [
         markdown_line([escape_markdown(column.heading) for column in columns]),
