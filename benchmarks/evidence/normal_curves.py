@@ -1,12 +1,11 @@
 """What a normal run of each method looks like: loss, sampled return, validation score and the method's own measure.
 
-    python benchmarks/evidence/normal_curves.py RUNS --points docs/results/league/normal-curves.json
-    python benchmarks/evidence/normal_curves.py --points docs/results/league/normal-curves.json \
-        --out docs/images/normal-curves.svg
+    python benchmarks/evidence/normal_curves.py RUNS    # read the runs, keep their points, draw
+    python benchmarks/evidence/normal_curves.py         # draw again from the points that were kept
 
-RUNS is the folder of a comparison. The first command reads the metrics of one of its seeds and writes the points, at
-most 60 a curve, each the mean of the records it stands for; the second draws a row of four small charts a method from
-them. Both at once: give RUNS and --out.
+RUNS is the folder of a comparison. Its metrics, of one seed, become at most 60 points a curve, each the mean of the
+records it stands for, in docs/results/league/normal-curves.json; from them docs/images/normal-curves.svg is drawn, a
+row of four small charts a method.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from seqcritic.report.scales import Range, nice_ticks
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tracking import Record, read_metrics
 
+DOCS = Path(__file__).parents[2] / "docs"
 OWN_MEASURES = {
     "likelihood": "actor_gradient_norm",
     "reinforce": "baseline_loss",
@@ -155,22 +155,21 @@ def draw_panel(name: str, points: Points, left: float, top: float) -> Markup:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read runs, or points, and write what is asked for."""
+    """Read runs where some are named, and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, nargs="?", help="the folder of a comparison; without it, points are read")
+    parser.add_argument("runs", type=Path, nargs="?", help="the folder of a comparison")
     parser.add_argument("--seed", type=int, help="the seed whose runs are read; the first of them if not given")
-    parser.add_argument("--points", type=Path, required=True, help="the JSON file of the points")
-    parser.add_argument("--out", type=Path, help="the SVG file to draw")
+    parser.add_argument("--points", type=Path, default=DOCS / "results/league/normal-curves.json")
+    parser.add_argument("--out", type=Path, default=DOCS / "images/normal-curves.svg")
     options = parser.parse_args(arguments)
     try:
         if options.runs is not None:
             options.points.parent.mkdir(parents=True, exist_ok=True)
             content = json.dumps(read_runs(options.runs, options.seed), separators=(",", ":"))
             options.points.write_text(content.replace("]],", "]],\n") + "\n", encoding="utf-8")
-        if options.out is not None:
-            drawing = draw(json.loads(options.points.read_text(encoding="utf-8")))
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_text(drawing + "\n", encoding="utf-8")
+        drawing = draw(json.loads(options.points.read_text(encoding="utf-8")))
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(drawing + "\n", encoding="utf-8")
     except (UserError, OSError) as error:
         print(f"normal_curves: {error}", file=sys.stderr)
         return 2

@@ -68,6 +68,6 @@ def test_thinned_points_keep_their_ends_and_their_mean(count: int):
 def test_a_folder_without_runs_is_refused(tmp_path: Path, runs: Path, capsys: pytest.CaptureFixture[str]):
     points = str(tmp_path / "points.json")
     for arguments in ([str(tmp_path)], [str(runs), "--seed", "7"], [str(tmp_path / "nothing")]):
-        assert main([*arguments, "--points", points]) == 2
+        assert main([*arguments, "--points", points, "--out", str(tmp_path / "x.svg")]) == 2
         assert "name a comparison" in capsys.readouterr().err
     assert main(["--points", str(tmp_path / "no.json"), "--out", str(tmp_path / "x.svg")]) == 2
