@@ -16,7 +16,7 @@ from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.learner import Learner
 
-NUM_TOKENS, BATCH, NUM_UPDATES = 6, 4, 40
+NUM_TOKENS, BATCH, NUM_UPDATES = 6, 4, 100
 SIZES = [f"{network}.{size}=6" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
 
 

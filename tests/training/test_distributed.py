@@ -88,8 +88,8 @@ def compare(recipe: Path, folder: Path, overrides: list[str], **options: object)
 
 @pytest.mark.parametrize("label", LABELS)
 def test_two_processes_do_what_one_does_with_twice_the_batch(label: str, recipe: Path, tmp_path: Path):
-    updates = PHASES if label in ("likelihood", "actor-critic+likelihood") else FEW
-    assert max(compare(recipe, tmp_path, [*method_overrides(label), *updates, "precision=float64"])) < 1e-9
+    overrides = [*method_overrides(label), *PHASES, "precision=float64"]
+    assert max(compare(recipe, tmp_path, overrides)) < 1e-9
 
 
 def test_they_do_so_in_single_precision_and_with_several_samples(recipe: Path, tmp_path: Path):
