@@ -191,7 +191,7 @@ class NativeAttendedScan(torch.autograd.Function):
                 to_keys.data_ptr(), to_energy.data_ptr(),
             )  # fmt: skip
             state_rows[step].addmm_(product_rows[step], weight)
-        counted = torch.tensor(counts)
+        counted = torch.tensor(counts, device=weights.device)
         kernels.sum_of_products(
             len(counts), counted.data_ptr(), packing.order.data_ptr(), places, memory_size, weights.data_ptr(),
             to_glimpses.data_ptr(), to_annotations.data_ptr(),
