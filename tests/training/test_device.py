@@ -63,7 +63,8 @@ def test_narrow_products_lead_in_the_same_direction(label: str, recipe: Path):
     # A few samples may end at another token, because a probability differs in its third digit; and an untrained actor
     # decodes among candidates that are nearly equal, so that digit also chooses other pairs of them.
     assert torch.cosine_similarity(narrow, exact, dim=0) > (0.7 if label == "direct-loss" else 0.9)
-    assert bool(((narrow != 0) | (exact.abs() < 1e-3 * exact.abs().max())).all()), "a weight has lost its gradient"
+    if label not in ("direct-loss", "beam-search-optimization"):  # which tokens they move depends on their search
+        assert bool(((narrow != 0) | (exact.abs() < 1e-3 * exact.abs().max())).all()), "a weight has lost its gradient"
 
 
 def test_a_run_in_bfloat16_trains_and_its_model_is_single_precision(recipe: Path, tmp_path: Path):
