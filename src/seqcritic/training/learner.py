@@ -75,7 +75,7 @@ class Learner:
         if networks.target_critic is not None and networks.critic is not None:
             follow(networks.target_critic, networks.critic, 1.0)
         self.optimisers = {
-            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(0.9, 0.999), foreach=True)
+            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(0.9, 0.999), fused=True)
             for name in self.method.trains
         }
 
@@ -148,9 +148,11 @@ class Learner:
     def _clip(self, name: str) -> float:
         """Limit the gradient's norm and return what it was."""
         limit = self.settings.training.clip_norm
-        parameters = getattr(self.networks, name).parameters()
-        norm = nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
+        parameters = list(getattr(self.networks, name).parameters())
+        norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
         _require_finite(f"the gradient of the {name}", norm)
+        if limit is not None and norm.item() > limit:
+            nn.utils.clip_grads_with_norm_(parameters, limit, norm)
         return norm.item()
 
     def _move_followers(self) -> None:
