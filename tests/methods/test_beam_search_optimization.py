@@ -17,6 +17,7 @@ from seqcritic.methods.beam_search_optimization import BeamSearchOptimization, b
 from seqcritic.methods.networks import Networks
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import State
+from seqcritic.models.packed import Packed
 from seqcritic.scores.bleu import BleuScore
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
@@ -59,12 +60,15 @@ class TableActor(nn.Module):
     def logits(self, state: State) -> Tensor:
         return self.table[state.hidden.clamp(max=12)]
 
-    def score(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
         state, logits = self.start(memory), []
         for column in tokens.unbind(dim=1):
             logits.append(self.logits(state))
             state = self.step(memory, state, column)
-        return torch.stack(logits, dim=1), torch.zeros(*tokens.shape, 1)
+        return Packed.of(torch.stack(logits, dim=1), mask), torch.zeros(*tokens.shape, 1)
+
+    def logits_of(self, features: Packed) -> Packed:
+        return features
 
     def gradient(self, loss: Tensor) -> dict[tuple[int, ...], list[float]]:
         """Return the gradient for the logits after the prefixes that have one."""

@@ -15,6 +15,7 @@ from seqcritic.decoding.draws import choose, draw_numbers
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
+from seqcritic.models.packed import Packed
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Sample:
 
     tokens: Tensor  # [B, T] int64
     mask: Tensor  # [B, T] bool, True up to and including the first end token or the cap
-    probabilities: Tensor  # [B, T, V], p(· | Ŷ_1..t-1)
+    probabilities: Packed  # [N, V], p(· | Ŷ_1..t-1)
     states: Tensor  # [B, T, H], the state that produced token t
     entropies: Tensor  # [B, T], of the distributions
 
@@ -74,20 +75,12 @@ def _entropies(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
 
 def collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
     """Return steps over the rows still alive, each (rows, tokens, probabilities, states, entropies), as one sample."""
-    rows, *fields = zip(*columns, strict=True)
-    steps = torch.cat([torch.full_like(alive, step) for step, alive in enumerate(rows)])
-    place = (torch.cat(rows), steps)
-
-    def spread(values: tuple[Tensor, ...]) -> Tensor:
-        flat = torch.cat(values)
-        padded = flat.new_zeros(batch, len(columns), *flat.shape[1:])
-        padded[place] = flat
-        return padded
-
-    tokens, probabilities, states, entropies = (spread(field) for field in fields)
-    mask = torch.zeros(tokens.shape, dtype=torch.bool, device=tokens.device)
-    mask[place] = True
-    return Sample(tokens, mask, probabilities, states, entropies)
+    rows, tokens, distributions, states, entropies = (list(field) for field in zip(*columns, strict=True))
+    places = torch.cat([alive * len(columns) + step for step, alive in enumerate(rows)])
+    probabilities = Packed(torch.cat(distributions), places, (batch, len(columns)))
+    padded = [probabilities.spread(torch.cat(field)) for field in (tokens, states, entropies)]
+    mask = probabilities.spread(torch.ones_like(places, dtype=torch.bool))
+    return Sample(padded[0], mask, probabilities, *padded[1:])
 
 
 def default_caps(source_mask: Tensor) -> Tensor:

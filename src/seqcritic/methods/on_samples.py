@@ -13,11 +13,13 @@ from torch.nn.functional import pad
 
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.losses import likelihood_loss, taken
+from seqcritic.methods.counted_losses import log_taken
+from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
+from seqcritic.models.packed import Packed
 from seqcritic.scores.score import Score
 
 
@@ -25,9 +27,10 @@ from seqcritic.scores.score import Score
 class Scored:
     """The trained actor's view of some tokens and, where they were asked for, of the references."""
 
-    logits: Tensor  # [B·M, T, V]
+    logits: Packed  # [N, V], of tokens [B·M, T]
     states: Tensor  # [B·M, T, H], detached
-    reference_log_probabilities: Tensor | None = None  # [B, U, V]
+    reference_logits: Packed | None = None  # [N', V], of references [B, U]
+    reference_log_taken: Tensor | None = None  # [B, U], log p(y_t | Y_1..t-1), 0 on padding
     likelihood_loss: Tensor | None = None
 
     def add_likelihood(self, loss: Tensor, weight: float) -> Tensor:
@@ -48,8 +51,8 @@ class Experience(Scored):
 
     @property
     def log_taken(self) -> Tensor:
-        """log p(ŷ_t | Ŷ_1..t-1) of the sampled tokens, [B·M, T]."""
-        return taken(torch.log_softmax(self.logits, dim=2), self.rollout.sample.tokens)
+        """log p(ŷ_t | Ŷ_1..t-1) of the sampled tokens, [B·M, T], 0 after the last."""
+        return log_taken(self.logits, self.rollout.sample.tokens)
 
 
 def experience(
@@ -115,19 +118,21 @@ def score_beside_references(
     num_sequences, num_steps = tokens.shape
     memories = memory.repeat(num_sequences // len(batch)) if rows is None else memory.select(rows)
     if not references:
-        logits, states = actor.score(memories, tokens, mask)
-        return Scored(logits=logits, states=states.detach())
+        features, states = actor.features(memories, tokens, mask)
+        return Scored(logits=actor.logits_of(features), states=states.detach())
     num_reference_steps = batch.references.shape[1]
     width = max(num_steps, num_reference_steps)
     both, both_masks = (
         torch.cat([pad(ours, (0, width - num_steps)), pad(given, (0, width - num_reference_steps))])
         for ours, given in ((tokens, batch.references), (mask, batch.reference_mask))
     )
-    logits, states = actor.score(Memory.stack(memories, memory), both, both_masks)
-    of_references = torch.log_softmax(logits[num_sequences:, :num_reference_steps], dim=2)
+    features, states = actor.features(Memory.stack(memories, memory), both, both_masks)
+    reference_logits = actor.logits_of(features.part(num_sequences, len(both), num_reference_steps))
+    reference_log_taken = log_taken(reference_logits, batch.references)
     return Scored(
-        logits=logits[:num_sequences, :num_steps],
+        logits=actor.logits_of(features.part(0, num_sequences, num_steps)),
         states=states[:num_sequences, :num_steps].detach(),
-        reference_log_probabilities=of_references,
-        likelihood_loss=likelihood_loss(of_references, batch.references, batch.reference_mask),
+        reference_logits=reference_logits,
+        reference_log_taken=reference_log_taken,
+        likelihood_loss=-mean_over_sequences(reference_log_taken, batch.reference_mask),
     )
