@@ -11,7 +11,6 @@ from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.errors import UserError
 from seqcritic.models.actor import Actor
 from seqcritic.models.critic import Critic
-from seqcritic.models.decoder import State
 from seqcritic.models.read_out import ProjectedReadOut
 from seqcritic.settings_io import settings_from
 
@@ -37,7 +36,7 @@ def test_a_projected_read_out_is_a_tanh_layer_before_its_own_matrix():
     features = torch.randn(2, FEATURES, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     hidden = torch.tanh(features @ weights["projection.weight"].t() + weights["projection.bias"])
     expected = hidden @ weights["weight"].t() + weights["bias"]
-    found = actor.logits(State(features[:, :5], features[:, 5:], features))
+    found = actor.decoder.read_out(features)
     assert torch.allclose(found, expected, atol=1e-12)
 
 
