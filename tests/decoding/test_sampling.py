@@ -28,6 +28,8 @@ def test_samples_follow_the_distribution_and_report_it():
     assert torch.allclose(states[drawn.mask], drawn.states[drawn.mask], atol=1e-12)
     entropies = torch.special.entr(probabilities).sum(2)
     assert torch.allclose(drawn.entropies, entropies, atol=1e-12)
+    log_taken = torch.log_softmax(logits, 2).gather(2, drawn.tokens[:, :, None])[:, :, 0]
+    assert torch.allclose(drawn.log_taken, torch.where(drawn.mask, log_taken, 0.0), atol=1e-12)
     assert not probabilities[~drawn.mask].any()
     assert len(drawn.probabilities.rows) == int(drawn.mask.sum())
 

@@ -91,7 +91,8 @@ class World:
         mask, probabilities = self.mask[part], torch.softmax(self.logits[part].detach(), 2)
         entropies = torch.special.entr(probabilities).sum(2)
         packed = Packed.of(probabilities, mask)
-        return Sample(self.tokens[part], mask, packed, self.states[part].detach(), entropies)
+        log_taken = probabilities.gather(2, self.tokens[part][:, :, None])[:, :, 0].log()
+        return Sample(self.tokens[part], mask, packed, self.states[part].detach(), entropies, log_taken)
 
 
 def make_world(actor: Actor, shaping: bool = True) -> World:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from enumeration import gradients, largest_difference
+from seqcritic.config import ActorSettings
+from seqcritic.data.batch import pad
+from seqcritic.decoding.sampling import sample
 from seqcritic.methods import counted_losses, losses, vocabulary_sums
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
 from seqcritic.models.packed import Packed
 from seqcritic.models.recurrence import reference_loops
 
@@ -92,6 +99,25 @@ def test_expected_values_find_the_rows_of_another_order():
     other = Packed(rows.rows[turned], rows.places[turned], rows.shape)
     expected = torch.where(MASK, losses.expected_values(probabilities, VALUES), 0.0)
     assert torch.allclose(counted_losses.expected_values(other, packed(VALUES)), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("read_out", [{}, {"read_out": 3}, {"tied": True}], ids=["own", "projected", "tied"])
+def test_what_an_actor_has_drawn_itself_needs_no_second_read_out(
+    read_out: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    settings = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None, **read_out)
+    actor = Actor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(2)).double()
+    memory = actor.encode(*pad([[1, 2, 3], [4], [2, 1]]))
+    fixed = Memory(*(field.detach() for field in memory))
+    drawn = sample(actor, fixed, torch.tensor([3, 6, 5]), torch.Generator().manual_seed(3))
+    features, _ = actor.features(memory, drawn.tokens, drawn.mask)
+    weights = torch.randn(drawn.tokens.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    expected = counted_losses.log_taken(actor.logits_of(features), drawn.tokens)
+    expected_gradients = gradients((weights * expected).sum(), actor)
+    monkeypatch.setattr(actor.decoder.read_out, "forward", None)
+    found = counted_losses.sampled_log_taken(actor, features, drawn)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-10)
+    assert largest_difference(gradients((weights * found).sum(), actor), expected_gradients) < 1e-10
 
 
 @pytest.mark.parametrize("num_rows", [0, 1, 4])

@@ -27,6 +27,7 @@ class Sample:
     probabilities: Packed  # [N, V], p(· | Ŷ_1..t-1)
     states: Tensor  # [B, T, H], the state that produced token t
     entropies: Tensor  # [B, T], of the distributions
+    log_taken: Tensor  # [B, T], log p(ŷ_t | Ŷ_1..t-1)
 
 
 @torch.no_grad()
@@ -50,12 +51,14 @@ def sample(
         logits = actor.logits(state)
         distribution = torch.softmax(logits, dim=1)
         drawn = choose(distribution, numbers[step, rows])
-        entropies = _entropies(logits, distribution, drawn)
+        normalisers = _normalisers(logits, distribution, drawn)
+        entropies = normalisers - torch.linalg.vecdot(distribution, logits)
         if not bool(torch.isfinite(entropies).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
         if given is not None and step < given[0].shape[1]:
             drawn = torch.where(given[1][rows] > step, given[0][rows, step], drawn)
-        columns.append((rows, drawn, distribution, state.hidden, entropies))
+        log_taken = logits.gather(1, drawn[:, None])[:, 0] - normalisers
+        columns.append((rows, drawn, distribution, state.hidden, entropies, log_taken))
         going = (drawn != END) & (caps[rows] > step + 1)
         if not bool(going.any()):
             break
@@ -65,20 +68,18 @@ def sample(
     return collect(columns, len(caps))
 
 
-def _entropies(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
-    """Return −Σ_a p(a) log p(a) = log Z − Σ_a p(a) logit(a), [B]; a drawn token, whose p is not 0, gives log Z."""
+def _normalisers(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
+    """Return log Z = logit(a) − log p(a), [B], from a drawn token, whose p is not 0."""
     place = drawn[:, None]
-    normaliser = logits.gather(1, place) - probabilities.gather(1, place).log()
-    mean_logit: Tensor = torch.linalg.vecdot(probabilities, logits)
-    return normaliser[:, 0] - mean_logit
+    return (logits.gather(1, place) - probabilities.gather(1, place).log())[:, 0]
 
 
 def collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
-    """Return steps over the rows still alive, each (rows, tokens, probabilities, states, entropies), as one sample."""
-    rows, tokens, distributions, states, entropies = (list(field) for field in zip(*columns, strict=True))
+    """Return steps over the rows still alive, each with the fields of a sample, its rows in place of the mask."""
+    rows, tokens, distributions, *others = (list(field) for field in zip(*columns, strict=True))
     places = torch.cat([alive * len(columns) + step for step, alive in enumerate(rows)])
     probabilities = Packed(torch.cat(distributions), places, (batch, len(columns)))
-    padded = [probabilities.spread(torch.cat(field)) for field in (tokens, states, entropies)]
+    padded = [probabilities.spread(torch.cat(field)) for field in (tokens, *others)]
     mask = probabilities.spread(torch.ones_like(places, dtype=torch.bool))
     return Sample(padded[0], mask, probabilities, *padded[1:])
 

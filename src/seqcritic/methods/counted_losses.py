@@ -11,7 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqcritic.decoding.sampling import Sample
 from seqcritic.methods import losses, vocabulary_sums
+from seqcritic.models.actor import Actor
 from seqcritic.models.packed import Packed
 from seqcritic.models.recurrence import plain_loops
 
@@ -22,6 +24,20 @@ def log_taken(logits: Packed, tokens: Tensor) -> Tensor:
     if plain_loops():
         return logits.spread(losses.taken(torch.log_softmax(rows, dim=1), taken))
     return logits.spread(vocabulary_sums.log_taken(rows, taken))
+
+
+def sampled_log_taken(actor: Actor, features: Packed, sample: Sample) -> Tensor:
+    """log p(ŷ_t) of what this very actor has just drawn: known from then, only the gradient is left to compute."""
+    read_out = actor.decoder.read_out
+    inputs, tokens, known = (
+        read_out.inputs(features.rows),
+        features.take(sample.tokens),
+        features.take(sample.log_taken),
+    )
+    probabilities = features.align(sample.probabilities)
+    return features.spread(
+        vocabulary_sums.known_log_taken(inputs, read_out.weight, read_out.bias, tokens, probabilities, known)
+    )
 
 
 def soft_values(logits: Packed, values: Packed, temperature: float = 0.0) -> Tensor:

@@ -83,7 +83,9 @@ def sample_mixture(
         distribution = torch.softmax(actor.logits(state), dim=1)
         expert = critic.decoder.outputs(critic_state).argmax(dim=1)
         tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
-        columns.append((rows, tokens, distribution, state.hidden, torch.special.entr(distribution).sum(dim=1)))
+        log_taken = distribution.gather(1, tokens[:, None])[:, 0].log()
+        entropies = torch.special.entr(distribution).sum(dim=1)
+        columns.append((rows, tokens, distribution, state.hidden, entropies, log_taken))
         going = (tokens != END) & (caps[rows] > step + 1)
         if not bool(going.any()):
             break

@@ -28,7 +28,6 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.batch import pad as pad_lists
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
-from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
@@ -92,8 +91,7 @@ class DirectLoss(RewardMethod):
         fixed = Memory(*(field.detach() for field in memory)).repeat(own.samples)
         rollout = roll_out(actor, fixed, repeated, self.score, self.shaping, generator)
         sample = rollout.sample
-        drawn = sample.probabilities
-        sampled = drawn.spread(losses.taken(drawn.rows, drawn.take(sample.tokens)).log()).sum(dim=1)
+        sampled = sample.log_taken.sum(dim=1)
         found, searched = self._search(actor, batch)
         scores = prefix_scores(self.score, found.flatten(0, 1), found.flatten(0, 1) != END, batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])

@@ -26,6 +26,12 @@ def _normalisers(logits: Tensor, probabilities: Tensor) -> Tensor:
     return logits.amax(dim=1, keepdim=True) - probabilities.amax(dim=1, keepdim=True).log()
 
 
+def _log_taken_gradient(probabilities: Tensor, tokens: Tensor, by_taken: Tensor) -> Tensor:
+    """Return [N, V], the gradient of the logits where that of log p(y) is [N]."""
+    weights = by_taken[:, None]
+    return torch.mul(probabilities, -weights).scatter_add_(1, tokens[:, None], weights)
+
+
 class LogTaken(torch.autograd.Function):
     """log p(y)."""
 
@@ -41,8 +47,27 @@ class LogTaken(torch.autograd.Function):
     def backward(ctx: Any, by_taken: Tensor) -> tuple[Tensor, None]:
         """Return the gradient of the logits."""
         probabilities, tokens = ctx.saved_tensors
-        weights = by_taken[:, None]
-        return torch.mul(probabilities, -weights).scatter_add_(1, tokens[:, None], weights), None
+        return _log_taken_gradient(probabilities, tokens, by_taken), None
+
+
+class KnownLogTaken(torch.autograd.Function):
+    """log p(y) of a read-out W x + b, where it and p are known: only the gradient is computed."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, tokens: Tensor, probabilities: Tensor, known: Tensor
+    ) -> Tensor:
+        """Return what is known, [N], for inputs x [N, F], weight [V, F], bias [V], tokens [N] and p [N, V]."""
+        ctx.save_for_backward(inputs, weight, tokens, probabilities)
+        return known.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_taken: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of inputs, weight and bias."""
+        inputs, weight, tokens, probabilities = ctx.saved_tensors
+        by_logits = _log_taken_gradient(probabilities, tokens, by_taken)
+        return by_logits @ weight, by_logits.t() @ inputs, by_logits.sum(dim=0), None, None, None
 
 
 class SoftValues(torch.autograd.Function):
@@ -90,6 +115,14 @@ class TakenAndSpread(torch.autograd.Function):
 def log_taken(logits: Tensor, tokens: Tensor) -> Tensor:
     """Return log p(y), [N]; see LogTaken."""
     result: Tensor = LogTaken.apply(logits, tokens)  # type: ignore[no-untyped-call]
+    return result
+
+
+def known_log_taken(
+    inputs: Tensor, weight: Tensor, bias: Tensor, tokens: Tensor, probabilities: Tensor, known: Tensor
+) -> Tensor:
+    """Return what is known of log p(y), [N], with its gradient; see KnownLogTaken."""
+    result: Tensor = KnownLogTaken.apply(inputs, weight, bias, tokens, probabilities, known)  # type: ignore[no-untyped-call]
     return result
 
 
