@@ -29,12 +29,8 @@ def log_taken(logits: Packed, tokens: Tensor) -> Tensor:
 def sampled_log_taken(actor: Actor, features: Packed, sample: Sample) -> Tensor:
     """log p(ŷ_t) of what this very actor has just drawn: known from then, only the gradient is left to compute."""
     read_out = actor.decoder.read_out
-    inputs, tokens, known = (
-        read_out.inputs(features.rows),
-        features.take(sample.tokens),
-        features.take(sample.log_taken),
-    )
-    probabilities = features.align(sample.probabilities)
+    inputs, tokens = read_out.inputs(features.rows), features.take(sample.tokens)
+    probabilities, known = features.align(sample.probabilities), features.take(sample.log_taken)
     return features.spread(
         vocabulary_sums.known_log_taken(inputs, read_out.weight, read_out.bias, tokens, probabilities, known)
     )

@@ -3,9 +3,9 @@
 With a vocabulary of words, logits and values [N, V] are the largest tensors of an update by far. Each function here
 makes of them what a loss needs of one token, keeps one tensor of their size, and makes one for the gradient:
 
-    log p(y)                      d/d logit_a = [a = y] − p_a
-    U = Σ_a p_a (Q_a − τ log p_a)     d/d logit_a = p_a (Q_a − τ log p_a − U)
-    Q_y,  C = Σ_a (Q_a − Q̄)²          d/d Q_a     = [a = y],   2 (Q_a − Q̄)
+    log p(y)                         d/d logit_a = [a = y] − p_a
+    U = Σ_a p_a (Q_a − τ log p_a)    d/d logit_a = p_a (Q_a − τ log p_a − U)
+    Q_y,  C = Σ_a (Q_a − Q̄)²         d/d Q_a     = [a = y],   2 (Q_a − Q̄)
 
 (In the second the derivative of −τ log p itself drops out, for Σ_a p_a d log p_a = 0; in the last that of Q̄ does.)
 
