@@ -11,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from seqcritic.data_settings import DataSettings, SpellingSettings
 from seqcritic.method_settings import LABELS, TYPICAL_COSTS, MethodSettings
-from seqcritic.sections import Paths, Positive, Rate, Section
+from seqcritic.sections import Factor, Paths, Positive, Rate, Section, Several
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16", "float64"]
@@ -118,9 +118,7 @@ class TrainingSettings(Section):
     """How updates are made, judged and saved."""
 
     batch: Positive = Field(32, description="examples of an update, for each process that trains")
-    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        50.0, description="largest gradient norm of a network"
-    )
+    clip_norm: Factor | None = Field(50.0, description="largest gradient norm of a network")
     evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
     log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
     checkpoint_seconds: Annotated[float, Field(ge=0)] = Field(60.0, description="seconds between checkpoints")
@@ -154,7 +152,7 @@ class CompareSettings(Section):
     overrides: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="settings of single methods, as dotted keys"
     )
-    beam: Annotated[int, Field(ge=2)] | None = Field(
+    beam: Several | None = Field(
         None,
         description="judge on test by beam search of this width too, its length reward tuned on valid; "
         "null: greedily alone",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from seqcritic.sections import Positive, Rate, Section, Share, Weight
+from seqcritic.sections import Factor, Positive, Rate, Section, Several, Share, Weight
 
 MIXED = "+likelihood"
 PAPER_LIKELIHOOD_WEIGHT = 0.1
@@ -42,14 +42,13 @@ METHODS = {
     "direct-loss": Traits(4.1, 4.8),
     "beam-search-optimization": Traits(3.0, 3.1),
 }
-CRITIC_COST = 2.1
-MIXED_METHODS = {name + MIXED: traits for name, traits in METHODS.items() if name != "likelihood"}
+MIXED_LABELS = tuple(name + MIXED for name in METHODS if name != "likelihood")
+LABELS = (*METHODS, *MIXED_LABELS)
 TYPICAL_COSTS = (
-    {"critic": CRITIC_COST}
+    {"critic": 2.1}
     | {name: traits.cost for name, traits in METHODS.items()}
-    | {label: traits.mixed_cost for label, traits in MIXED_METHODS.items()}
+    | {label: METHODS[label.removesuffix(MIXED)].mixed_cost for label in MIXED_LABELS}
 )
-LABELS = (*METHODS, *MIXED_METHODS)
 
 
 def _known(name: str) -> str:
@@ -61,9 +60,7 @@ def _known(name: str) -> str:
 class ReinforceMultisampleSettings(Section):
     """REINFORCE with the other samples as the baseline."""
 
-    samples: Annotated[int, Field(ge=2)] = Field(
-        4, description="M: samples for each example; instead of method.samples"
-    )
+    samples: Several = Field(4, description="M: samples for each example; instead of method.samples")
 
 
 class ScheduledSamplingSettings(Section):
@@ -72,9 +69,7 @@ class ScheduledSamplingSettings(Section):
     decay: Literal["linear", "exponential", "inverse-sigmoid"] = Field(
         "inverse-sigmoid", description="the curve of ε, the chance that an input is the reference's token"
     )
-    final: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.25, description="ε at the phase's end; 1 is likelihood. The source names the curves, not where they end"
-    )
+    final: Rate = Field(0.25, description="ε at the phase's end; 1 is likelihood")
     steepness: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
         100.0, description="k of the inverse sigmoid, which starts at ε = k / (k + 1)"
     )
@@ -94,16 +89,14 @@ class MinimumRiskSettings(Section):
     samples: Positive = Field(
         10, description="n: samples for each example, besides the reference; 100 in the source, at ten times the cost"
     )
-    sharpness: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(5e-3, description="α; 5e-3 in the source")
+    sharpness: Factor = Field(5e-3, description="α; 5e-3 in the source")
 
 
 class RamlSettings(Section):
     """How far the targets are from the references."""
 
-    temperature: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.85,
-        description="τ of exp(−d (1 + ln v) / τ), d the edit distance, v the number of tokens; 0 is likelihood; "
-        "0.85 is the best of the source's translation",
+    temperature: Share = Field(
+        0.85, description="τ of exp(−d (1 + ln v) / τ), d the edit distance, v the number of tokens; 0 is likelihood"
     )
 
 
@@ -128,10 +121,7 @@ class DirectLossSettings(Section):
     direction: Literal["better", "worse", "both"] = Field(
         "both", description="towards better answers, away from worse ones (the paper's two), or their mean"
     )
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        1.0,
-        description="ε: nats that a point of the score is worth in the augmented decoding; tuned in the paper",
-    )
+    epsilon: Factor = Field(1.0, description="ε: nats that a point of the score is worth in the augmented decoding")
     width: Positive = Field(4, description="of the beam, whose best are candidates; exact search in the paper")
     samples: Positive = Field(4, description="sampled candidates for each example; none in the paper")
 
@@ -139,8 +129,8 @@ class DirectLossSettings(Section):
 class BeamSearchOptimizationSettings(Section):
     """Of `beam-search-optimization`."""
 
-    initial_width: Positive = Field(2, description="K of the training beam at first; 2 in the paper")
-    width: Positive = Field(6, description="K at last, one more than the beam that is searched with; 6 in the paper")
+    initial_width: Several = Field(2, description="K of the training beam at first; 2 in the paper")
+    width: Several = Field(6, description="K at last, one more than the beam that is searched with; 6 in the paper")
 
 
 class MethodSettings(Section):

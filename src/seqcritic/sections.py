@@ -16,7 +16,9 @@ def _split(value: Any) -> Any:
 
 Paths = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Positive = Annotated[int, Field(ge=1)]
+Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Several = Annotated[int, Field(ge=2)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

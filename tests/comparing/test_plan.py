@@ -107,6 +107,27 @@ def test_the_shared_runs_only_pre_train(tmp_path: Path):
     assert critic.start.actor == str(tmp_path / "seed-3/actor")
 
 
+def test_soft_values_are_pre_trained_apart(tmp_path: Path):
+    labels = ("actor-critic", "entropy-actor-critic", "entropy-actor-critic+likelihood", "dagger")
+    runs = {run.kind: run for run in plan_runs(settings(), labels, 1, tmp_path)}
+    assert list(runs) == ["actor", "critic", "soft-critic", *labels]
+    waits = {label: runs[label].needs[-1].name for label in labels}
+    assert waits == dict(zip(labels, ("critic", "soft-critic", "soft-critic", "critic"), strict=True))
+    for kind, temperature in (("critic", 0.0), ("soft-critic", 0.04)):
+        planned = run_settings(settings(), runs[kind])
+        assert (planned.method.temperature, planned.phases.critic.updates) == (temperature, 10)
+        assert planned.phases.train.updates == 0
+    critic_of_cost(tmp_path / "seed-1/critic", 18.0)
+    critic_of_cost(tmp_path / "seed-1/soft-critic", 10.0)
+    plain, soft = (run_settings(settings(), runs[label]) for label in labels[:2])
+    assert plain.start.critic == str(tmp_path / "seed-1/critic")
+    assert soft.start.critic == str(tmp_path / "seed-1/soft-critic")
+    assert soft.phases.train.updates == round(90 / soft.compare.cost("entropy-actor-critic"))
+    assert kinds(plan_runs(settings(), labels[1:2], 1, tmp_path)) == ["actor", "soft-critic", labels[1]]
+    without = settings(method={"entropy_actor_critic": {"temperature": 0}})
+    assert kinds(plan_runs(without, labels[1:2], 1, tmp_path)) == ["actor", "critic", labels[1]]
+
+
 def test_a_budget_that_the_critic_eats_up_is_refused(tmp_path: Path):
     critic_of_cost(tmp_path / "seed-1/critic", 99.0)
     with pytest.raises(UserError, match=r"compare\.budget: nothing is left for actor-critic"):

@@ -16,7 +16,7 @@ from seqcritic.method_settings import BeamSearchOptimizationSettings
 from seqcritic.methods.beam_search_optimization import BeamSearchOptimization, beam_width, violation_costs
 from seqcritic.methods.networks import Networks
 from seqcritic.models.attention import Memory
-from seqcritic.models.decoder import State
+from seqcritic.models.decoder import Fixed, State
 from seqcritic.models.packed import Packed
 from seqcritic.scores.bleu import BleuScore
 from test_gradients import SCORE, make_networks, make_settings
@@ -55,7 +55,7 @@ class TableActor(nn.Module):
         return self.state(state.hidden * NUM_TOKENS + tokens + 1)
 
     def state(self, places: Tensor) -> State:
-        return State(places, places, places)
+        return State(places, places, places, Fixed(places, places, places, None))
 
     def logits(self, state: State) -> Tensor:
         return self.table[state.hidden.clamp(max=12)]
@@ -83,7 +83,7 @@ def one_pair() -> Batch:
     return Batch(torch.tensor([[2, 1, END]]), everywhere, torch.tensor([REFERENCE]), everywhere)
 
 
-def optimise(actor: TableActor, width: int = 2, weight: float = 0.0):
+def optimise(actor: TableActor, width: int = 3, weight: float = 0.0):
     own = {"initial_width": width, "width": width}
     settings = make_settings("beam-search-optimization", beam_search_optimization=own, likelihood_weight=weight)
     method = BeamSearchOptimization(settings.method, SCORE, True)
@@ -97,10 +97,11 @@ def test_no_loss_where_the_reference_keeps_its_place_with_the_margin():
     assert outcome.measurements["violations"].item() == 0
     assert actor.gradient(outcome.loss) == {}
     assert optimise(actor, weight=0.5).loss.item() == pytest.approx(-0.5 * 3 * log(0.8))
+    assert optimise(actor, width=2).loss.item() == 0, "nor against the best incorrect one"
 
 
 def test_two_violations_with_a_restart_between_them_by_hand():
-    """The second place after two tokens is (1, END), as probable as the reference; then 1 follows instead of END."""
+    """The second rival of two tokens is (1, END), as probable as the reference; then 1 follows instead of END."""
     actor = TableActor({(): (0.02, 0.9, 0.08), (1,): (0.2, 0.6, 0.2), (2,): (0.05, 0.15, 0.8), (1, 2): (0.5, 0.3, 0.2)})
     outcome = optimise(actor)
     # Of (1, 2), (1) has one token too few: Δ = 1/2, and a lone end token scores nothing: Δ = 1.
@@ -111,6 +112,16 @@ def test_two_violations_with_a_restart_between_them_by_hand():
     assert set(found) == {(1,), (1, 2)}
     assert found[1,] == pytest.approx([0.5, 0.0, -0.5], abs=1e-12)
     assert found[1, 2] == pytest.approx([-1.0, 1.0, 0.0], abs=1e-12)
+
+
+def test_two_places_are_for_greedy_search():
+    """The reference must be first by the margin: of two tokens (1, 1) is three times as probable."""
+    actor = TableActor({(): (0.02, 0.9, 0.08), (1,): (0.2, 0.6, 0.2), (1, 2): (0.5, 0.3, 0.2)})
+    outcome = optimise(actor, width=2)
+    assert outcome.loss.item() == pytest.approx(0.5 * (1 + log(3)) + (1 - log(0.5) + log(0.3)), abs=1e-12)
+    found = actor.gradient(outcome.loss)
+    assert set(found) == {(1,), (1, 2)}
+    assert found[1,] == pytest.approx([0.0, 0.5, -0.5], abs=1e-12)
 
 
 def test_a_rival_that_left_the_reference_at_the_first_token_by_hand():

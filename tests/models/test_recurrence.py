@@ -50,7 +50,11 @@ def test_the_gradient_of_the_attended_scan_is_right(mask):
         numbers(6),
         numbers(12, 5),
     )
-    assert torch.autograd.gradcheck(lambda *tensors: attended_scan(packing, *tensors), arguments)
+
+    def scan(inputs: Tensor, initial: Tensor, *rest: Tensor) -> tuple[Tensor, Tensor]:
+        return attended_scan(packing, inputs, initial, rest[:3], *rest[3:])
+
+    assert torch.autograd.gradcheck(scan, arguments)
 
 
 def test_packing_takes_every_counted_token_once_and_in_order():

@@ -1,12 +1,17 @@
 """The drawing is well-formed, holds every method, and its labels never overlap."""
 
 import math
+import re
 import xml.etree.ElementTree as ElementTree
+from importlib.resources import files
 
 import pytest
 
+from seqcritic.method_settings import LABELS as METHOD_LABELS
 from seqcritic.report import Comparison, Curve, Point, draw_curves
+from seqcritic.report.drawing import PALETTE, style_of
 from seqcritic.report.labels import LINE_HEIGHT, flow, shorten, spread, text_width
+from seqcritic.report.terminal import SYMBOLS, terminal_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -130,3 +135,41 @@ def test_labels_are_escaped() -> None:
     parse(drawing)
     assert "<script" not in drawing
     assert "<b>" not in drawing
+
+
+def contrast(colour: str, ground: str) -> float:
+    """Return the contrast of two colours by WCAG 2, from 1 to 21."""
+    lights = []
+    for code in (colour, ground):
+        shares = [int(code[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        lights.append(sum(weight * share for weight, share in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+def test_every_method_of_the_largest_comparison_has_a_style_of_its_own() -> None:
+    curves = [make_curve(label, [50.0, 40.0]) for label in METHOD_LABELS]
+    root = parse(draw_curves(curves, "CER"))
+    groups = find_class(root, "method")
+    drawn = [(node.get("stroke"), node.get("stroke-dasharray", "")) for node in find_class(root, "main")]
+    keys = [(node.get("stroke"), node.get("stroke-dasharray", "")) for node in find_class(root, "key-line")]
+    assert len(set(drawn)) == len(METHOD_LABELS) > 20
+    assert keys == drawn
+    assert len({group.get("class") for group in groups}) == len(METHOD_LABELS)
+    legend = terminal_plot(curves, "CER").partition("compute (likelihood updates)")[2]
+    assert sorted(re.findall(r"\S (\S{4,})", legend)) == sorted(METHOD_LABELS)
+    assert len(set(re.findall(r"(\S) \S{4,}", legend))) == len(METHOD_LABELS) <= len(SYMBOLS)
+
+
+def test_the_style_sheet_knows_every_style_and_is_readable_on_light_and_dark() -> None:
+    sheet = files("seqcritic.report").joinpath("page.css").read_text(encoding="utf-8")
+    names = {name for index in range(len(METHOD_LABELS)) for name in style_of(index).classes.split()}
+    for name in names:
+        assert re.search(rf"\.{name} {{", sheet), name
+    light, dark = sheet.split("prefers-color-scheme: dark")
+    for part in (light, dark):
+        (ground,) = re.findall(r"--ground: (#\w{6})", part)
+        colours = re.findall(r"--method-\d: (#\w{6})", part)
+        assert len(set(colours)) == len(PALETTE)
+        assert all(contrast(colour, ground) >= 3 for colour in colours)
+    assert tuple(re.findall(r"--method-\d: (#\w{6})", light)) == PALETTE

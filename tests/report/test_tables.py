@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from seqcritic.method_settings import METHODS
 from seqcritic.report import Comparison, comparison_table, markdown_table
 from seqcritic.report.formats import format_compact, format_gain, format_minutes, format_p_value
 
@@ -99,6 +100,16 @@ def test_long_labels_leave_room_for_the_numbers(comparison: Comparison) -> None:
     assert "baseline" in printed
     assert re.search(r"reinforce-critic\b.* .*40\.31", printed)
     assert "+likelihood" in printed
+
+
+def test_no_word_is_broken_in_eighty_columns(comparison: Comparison) -> None:
+    rows = [replace(comparison.rows[1], label=name, score=200.0 + place) for place, name in enumerate(METHODS)]
+    printed = print_table(replace(comparison, rows=(comparison.rows[0], *rows[1:])), 80)
+    assert "worse" in printed
+    assert "against" in printed
+    for name in METHODS:
+        assert name.rpartition("-")[2] in printed
+    assert re.findall(r"10\.2|29\.9", printed), "the last column is whole"
 
 
 def test_several_seeds_are_shown(comparison: Comparison) -> None:

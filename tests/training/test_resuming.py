@@ -7,12 +7,14 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from seqcritic.method_settings import LABELS
+from seqcritic.settings_io import load_recipe, with_method
+from seqcritic.training.learner import Learner
 from support import (
-    ALL_METHODS,
-    METHODS,
     Fork,
     method_overrides,
     outcome,
@@ -25,9 +27,7 @@ from support import (
 )
 
 # One moment in each phase; a method without a critic trains from update 20 on.
-KILLED_AT = {
-    label: (8, 28, 48) if ALL_METHODS[label.partition("+")[0]].needs_critic else (8, 24, 32) for label in METHODS
-}
+KILLED_AT = {"actor-critic": (8, 28, 48), "mixer": (8, 24, 32)}
 # What draws more random numbers, holds more state, or names its weights differently.
 OPTIONS = [
     "actor.encoder=window",
@@ -63,14 +63,44 @@ def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: 
     assert outcome(tmp_path / "killed") == outcome(finished_run)
 
 
-@pytest.mark.parametrize(("label", "options"), [*((label, []) for label in METHODS), ("actor-critic", OPTIONS)])
-def test_kills_change_nothing_in_any_method(label: str, options: list[str], recipe: Path, tmp_path: Path):
+@pytest.mark.parametrize(("label", "options"), [("mixer", []), ("actor-critic", OPTIONS)])
+def test_kills_in_every_phase_change_nothing(label: str, options: list[str], recipe: Path, tmp_path: Path):
     overrides = [*method_overrides(label), *options]
     kill_in_every_phase(
         lambda: Fork("train", recipe, "--out", tmp_path / "killed", *overrides), tmp_path / "killed", label
     )
     killed = train_here(recipe, tmp_path / "killed", *overrides)
     assert outcome(killed) == outcome(train_here(recipe, tmp_path / "whole", *overrides))
+
+
+@pytest.fixture(scope="module")
+def translating(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A recipe that trains a window encoder for BLEU, and the actor and critic that every method starts from."""
+    folder = tmp_path_factory.mktemp("window")
+    updates = {"actor": 3, "critic": 3, "train": 5}
+    recipe = write_recipe(
+        folder,
+        actor={"encoder": "window", "embedding": 8, "hidden": 8, "attention": 8},
+        score={"name": "bleu"},
+        phases={phase: {"updates": number, "learning_rate": 0.01} for phase, number in updates.items()},
+        training={"batch": 4, "evaluate_every": 2, "log_every": 1, "checkpoint_seconds": 0},
+    )
+    return recipe, train_here(recipe, folder / "start", *method_overrides("actor-critic"), "phases.train.updates=0")
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_kill_changes_nothing_in_any_method(label: str, translating: tuple[Path, Path], tmp_path: Path):
+    recipe, trained = translating
+    overrides = [*method_overrides(label), f"start.actor={trained}"]
+    if with_method(load_recipe(recipe), label).method.needs_critic:
+        overrides.append(f"start.critic={trained}")
+    killed = tmp_path / "killed"
+    fork = Fork("train", recipe, "--out", killed, *overrides, before=lambda: die_at_update(4))
+    assert fork.wait() == -signal.SIGKILL
+    assert updates_done(killed) == 3
+    assert outcome(train_here(recipe, killed, *overrides)) == outcome(
+        train_here(recipe, tmp_path / "whole", *overrides)
+    )
 
 
 def test_a_kill_between_any_two_file_operations_changes_nothing(tmp_path: Path):
@@ -96,6 +126,20 @@ def kill_in_every_phase(begin: Callable[[], object], folder: Path, label: str) -
         process.kill()
         assert process.wait() == -signal.SIGKILL
         assert not (folder / "model").exists()
+
+
+def die_at_update(number: int) -> None:
+    """Let this process kill itself where it would make its n-th update."""
+    updates, left = Learner.update, number
+
+    def count(*arguments: Any, **options: Any) -> dict[str, float]:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return updates(*arguments, **options)
+
+    Learner.update = count  # type: ignore[method-assign]
 
 
 def die_at_file_operation(moment: int, folder: Path) -> None:

@@ -12,7 +12,7 @@ from seqcritic.comparing.plan import budget, plan_runs, run_settings
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.method_settings import METHODS, MIXED, MIXED_METHODS
+from seqcritic.method_settings import METHODS, MIXED, MIXED_LABELS
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
@@ -67,7 +67,7 @@ def compare(
 
 def expand_labels(methods: tuple[str, ...]) -> tuple[str, ...]:
     """Return the labels without repetition; `all` stands for every method, `all+likelihood` for every mixture."""
-    groups = {"all": tuple(METHODS), "all" + MIXED: tuple(MIXED_METHODS)}
+    groups = {"all": tuple(METHODS), "all" + MIXED: MIXED_LABELS}
     stripped = (label.strip() for label in methods)
     return tuple(dict.fromkeys(each for label in stripped if label for each in groups.get(label, (label,))))
 
@@ -76,10 +76,9 @@ def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:
     with_critic = any(with_method(settings, label).method.needs_critic for label in labels)
     names = [*labels, "critic"] if with_critic else list(labels)
     typical = {name for name in names if name != "likelihood" and name not in settings.compare.costs}
-    costs = ", ".join(
-        f"{name} {settings.compare.cost(name):.2f}{' (typical, not measured)' if name in typical else ''}"
-        for name in names
-    )
+    told = [f"{name} {settings.compare.cost(name):.2f}" for name in names if name not in typical]
+    assumed = [f"{name} {settings.compare.cost(name):.2f}" for name in names if name in typical]
+    costs = ", ".join(told) + (f"; typical ones, not measured: {', '.join(assumed)}" if assumed else "")
     return (
         f"Equal compute: {budget(settings):,.0f} likelihood updates for every method after the shared actor, the "
         f"critic's pre-training included. Cost of one update in likelihood updates, by the recipe: {costs}."

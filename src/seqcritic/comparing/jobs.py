@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from seqcritic.comparing.plan import PlannedRun
+from seqcritic.comparing.plan import CRITICS, PlannedRun
 from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.settings_io import to_yaml
@@ -175,7 +175,8 @@ def _log_path(run: PlannedRun) -> Path:
 
 
 def _name(run: PlannedRun) -> str:
-    title = {"actor": "pre-training the actor", "critic": "pre-training the critic"}.get(run.kind, run.kind)
+    pre_trained = run.kind == "actor" or run.kind in CRITICS
+    title = f"pre-training the {run.kind.replace('-', ' ')}" if pre_trained else run.kind
     return f"seed {run.seed}: {run.row}, {title}" if run.row else f"seed {run.seed}: {title}"
 
 

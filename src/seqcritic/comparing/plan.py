@@ -1,7 +1,8 @@
 """The runs of a comparison, what each waits for, and how many updates make their compute equal.
 
 Compute is counted in likelihood updates after the actor's pre-training, so that a comparison is reproducible on a
-busy machine. A method that needs a critic pays for its pre-training out of the same budget.
+busy machine. A method that needs a critic pays for its pre-training out of the same budget. Methods share a critic
+where they ask the same of it: soft values, which count entropies, are pre-trained apart.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import find_weights
 
 CRITIC_METHOD = "actor-critic"
+# The shared critics by the name of their run, and the method whose settings each is trained with.
+CRITICS = {"critic": CRITIC_METHOD, "soft-critic": "entropy-actor-critic"}
 
 
 @dataclass(frozen=True)
 class PlannedRun:
     """One run of a comparison: a folder, and the runs that must be finished before its settings are known."""
 
-    kind: str  # "actor", "critic" or a method's label
+    kind: str  # "actor", a name of CRITICS or a method's label
     seed: int
     folder: Path
     needs: tuple[Path, ...]
@@ -33,21 +36,27 @@ class PlannedRun:
 def plan_runs(settings: Settings, labels: tuple[str, ...], num_seeds: int, out: Path) -> list[PlannedRun]:
     """Return all runs, those that others wait for first."""
     methods = {label: with_method(settings, label) for label in labels}
+    critics = {label: critic_of(method) for label, method in methods.items()}
+    # Methods without a critic go first: they can run beside its pre-training.
+    ordered = sorted(labels, key=lambda label: methods[label].method.needs_critic)
     planned: list[PlannedRun] = []
     for seed in range(settings.seed, settings.seed + num_seeds):
         folder = out / f"seed-{seed}"
         actor = () if settings.start.actor else (folder / "actor",)
-        critic = () if settings.start.critic else (folder / "critic",)
-        needs_critic = [label for label, method in methods.items() if method.method.needs_critic]
         if actor:
             planned.append(PlannedRun("actor", seed, folder / "actor", ()))
-        if critic and needs_critic:
-            planned.append(PlannedRun("critic", seed, folder / "critic", actor))
-        # Methods without a critic go first: they can run beside its pre-training.
-        for label in sorted(labels, key=lambda label: label in needs_critic):
-            needs = actor + (critic if label in needs_critic else ())
-            planned.append(PlannedRun(label, seed, folder / label, needs))
+        planned += [PlannedRun(name, seed, folder / name, actor) for name in CRITICS if name in critics.values()]
+        for label in ordered:
+            critic = critics[label]
+            planned.append(PlannedRun(label, seed, folder / label, (*actor, folder / critic) if critic else actor))
     return planned
+
+
+def critic_of(settings: Settings) -> str | None:
+    """Return the name of the critic's run that a method waits for, or None where it needs none."""
+    if not settings.method.needs_critic or settings.start.critic:
+        return None
+    return "soft-critic" if settings.method.temperature else "critic"
 
 
 def budget(settings: Settings) -> float:
@@ -64,12 +73,13 @@ def run_settings(settings: Settings, run: PlannedRun) -> Settings:
     if run.kind == "actor":
         return _with(with_method(settings, "likelihood"), run.seed, {"start": {}, "train_updates": 0})
     start: dict[str, Any] = {"actor": settings.start.actor or str(run.folder.parent / "actor")}
-    if run.kind == "critic":
-        return _with(with_method(settings, CRITIC_METHOD), run.seed, {"start": start, "train_updates": 0})
+    if run.kind in CRITICS:
+        return _with(with_method(settings, CRITICS[run.kind]), run.seed, {"start": start, "train_updates": 0})
     method = with_method(settings, run.kind)
     left = budget(settings)
     if method.method.needs_critic:
-        start["critic"] = settings.start.critic or str(run.folder.parent / "critic")
+        critic = critic_of(method)
+        start["critic"] = str(run.folder.parent / critic) if critic else settings.start.critic
         left -= read_description(find_weights(start["critic"]))["progress"]["compute"]
     updates = round(left / settings.compare.cost(run.kind))
     if updates < 1:

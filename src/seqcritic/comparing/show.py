@@ -11,7 +11,7 @@ from seqcritic.report.columns import terminal_columns
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.console import open_console
 from seqcritic.report.curves import terminal_plot
-from seqcritic.report.tables import comparison_table
+from seqcritic.report.terminal_table import comparison_table
 
 
 def print_comparison(comparison: Comparison, folder: Path) -> None:

@@ -51,8 +51,9 @@ def continue_prefixes(
     if not rows:
         nothing = tokens.new_empty(0)
         return Continuations(nothing, nothing, tokens[:0], nothing.to(memory.keys.dtype))
-    joined = State(*(torch.cat(fields) for fields in zip(*states, strict=True)))
-    return _draw(actor, memory, joined, tokens, torch.cat(rows), torch.cat(places), caps, torch.cat(numbers, dim=1))
+    return _draw(
+        actor, memory, State.stack(states), tokens, torch.cat(rows), torch.cat(places), caps, torch.cat(numbers, dim=1)
+    )
 
 
 def _draw(

@@ -1,9 +1,9 @@
 """The training beam of learning as search optimisation: a beam search that must not lose the reference.
 
-At each step the K best incorrect expansions of the beam are ranked by log-probability. The reference's prefix must
-beat the K-th of them (at its last token: the first) by a margin; if so, it and the K - 1 best live on. If not, that
-is a violation: the rival is noted, and the search starts again from the reference's prefix alone. An incorrect
-hypothesis that has ended keeps its place and its score.
+At each step the K - 1 best incorrect expansions of the beam are ranked by log-probability. The reference's prefix must
+beat the last of them, which then stands K-th (at its last token: the first), by a margin; if so, it and they live on.
+If not, that is a violation: the rival is noted, and the search starts again from the reference's prefix alone. An
+incorrect hypothesis that has ended keeps its place and its score.
 
 Shapes: B examples, K places of the beam (place 0 is the reference), T steps, V vocabulary, N violations.
 """
@@ -34,7 +34,7 @@ class Violations(NamedTuple):
 def find_violations(
     actor: Actor, memory: Memory, references: Tensor, mask: Tensor, width: int, margin: float
 ) -> Violations:
-    """Search for the references [B, T] with a beam of `width` places and return all violations."""
+    """Search for the references [B, T] with a beam of `width` places, at least 2, and return all violations."""
     num_examples, num_steps = references.shape
     examples = torch.arange(num_examples, device=references.device)
     first_places = examples[:, None] * width  # of each example in [B * K]
@@ -54,12 +54,12 @@ def find_violations(
         sums = scores[:, :, None] + steps
         reference_score = sums[examples, 0, reference_token]
         sums[examples, 0, reference_token] = -torch.inf
-        best, at = sums.flatten(1).topk(width, dim=1)  # [B, K]
+        best, at = sums.flatten(1).topk(width - 1, dim=1)  # [B, K - 1]
         if bool(torch.isnan(reference_score).any()):
             raise NonFiniteError("a log-probability of the searching actor is not a number")
         parents, chosen = at // steps.shape[2], at % steps.shape[2]
 
-        rank = torch.where(last_places == step, 0, width - 1)
+        rank = torch.where(last_places == step, 0, width - 2)
         rival_score = best[examples, rank]
         violated = (step <= last_places) & (rival_score > -torch.inf) & (reference_score < rival_score + margin)
         rivals = tokens[examples, parents[examples, rank]]
@@ -68,10 +68,10 @@ def find_violations(
         found.append(Violations(at_once, starts[at_once], torch.full_like(at_once, step), rivals[at_once]))
         starts = torch.where(violated, step + 1, starts)
 
-        parents = torch.cat([torch.zeros_like(parents[:, :1]), parents[:, : width - 1]], dim=1)
-        chosen = torch.cat([reference_token[:, None], chosen[:, : width - 1]], dim=1)
+        parents = torch.cat([torch.zeros_like(parents[:, :1]), parents], dim=1)
+        chosen = torch.cat([reference_token[:, None], chosen], dim=1)
         alone = violated[:, None] & (torch.arange(width, device=references.device) > 0)
-        scores = torch.cat([reference_score[:, None], best[:, : width - 1]], dim=1).masked_fill(alone, -torch.inf)
+        scores = torch.cat([reference_score[:, None], best], dim=1).masked_fill(alone, -torch.inf)
         tokens = tokens[examples[:, None], parents]
         tokens[:, :, step] = chosen
         if step + 1 < num_steps:

@@ -2,10 +2,10 @@
 
     loss = Σ_violations Δ(Ŷ) [1 − s(Y_1..t) + s(Ŷ_1..t)],   s(Y_1..t) = log p(Y_1..t | X)
 
-At a violation (decoding/reference_beam.py) Ŷ_1..t is the K-th best incorrect hypothesis, or at the last token the best,
-that the reference's prefix does not beat by the margin 1; after it the search starts again from the reference. K grows
-over the updates. Of both prefixes only what follows the last restart counts, for the rest is the same; so it does in
-the cost, by which a rival that scores well is left alone:
+At a violation (decoding/reference_beam.py) Ŷ_1..t is the incorrect hypothesis that would stand K-th after the reference
+and K − 2 others, or at the last token the best, that the reference's prefix does not beat by the margin 1; after it the
+search starts again from the reference. K grows over the updates. Of both prefixes only what follows the last restart
+counts, for the rest is the same; so it does in the cost, by which a rival that scores well is left alone:
 
     Δ(Ŷ) = 1 − R(Ŷ_r..t, Y_r..t) / R(Y_r..t, Y_r..t),   r the first place after the restart
 

@@ -11,18 +11,30 @@ Shapes: B examples, T tokens, V vocabulary, H state, C memory, X extra input.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding as look_up
 
 from seqcritic.models.attention import Attention, Memory
 from seqcritic.models.dropout import Dropout
-from seqcritic.models.lookup import project_tokens
+from seqcritic.models.lookup import project_table, project_tokens
+from seqcritic.models.native_step import next_hidden, step_kernels, take_glimpse
 from seqcritic.models.packed import Packed
-from seqcritic.models.packing import pack, take_rows
+from seqcritic.models.packing import pack
 from seqcritic.models.read_out import build_read_out
 from seqcritic.models.recurrence import attended_scan, plain_loops
+
+
+class Fixed(NamedTuple):
+    """What the weights alone decide, computed once for all steps of a sequence."""
+
+    weight: Tensor  # [3H + A, H], of the one product of the state
+    bias: Tensor  # [3H + A]
+    energy: Tensor  # [A], twice the attention's
+    token_gates: Tensor | None  # [V, 3H], every token's share of the gates, where the vocabulary is small
 
 
 class State(NamedTuple):
@@ -31,10 +43,17 @@ class State(NamedTuple):
     hidden: Tensor  # [B, H]
     glimpse: Tensor  # [B, C]
     gates: Tensor  # [B, 3H], the state's share of the next gates
+    fixed: Fixed
 
     def select(self, rows: Tensor) -> State:
         """Return the states of some examples."""
-        return State(*(field[rows] for field in self))
+        return State(self.hidden[rows], self.glimpse[rows], self.gates[rows], self.fixed)
+
+    @staticmethod
+    def stack(states: Sequence[State]) -> State:
+        """Return the examples of several states of one sequence, one after the other."""
+        hidden, glimpse, gates, fixed = zip(*states, strict=True)
+        return State(torch.cat(hidden), torch.cat(glimpse), torch.cat(gates), fixed[0])
 
 
 class Decoder(nn.Module):
@@ -65,13 +84,14 @@ class Decoder(nn.Module):
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first token, its glimpse taken."""
-        hidden = self.initial.expand(memory.annotations.shape[0], self.hidden)
-        return self._look(memory, hidden, *self._state_product())
+        num_rows = memory.annotations.shape[0]
+        by_table = project_table(self.embedding, self.token_gates.weight, self.token_gates.bias, num_rows, self.dropout)
+        return self._look(memory, self.initial.expand(num_rows, self.hidden), Fixed(*self._state_product(), by_table))
 
     def step(self, memory: Memory, state: State, tokens: Tensor, extra: Tensor | None = None) -> State:
         """Return the state after consuming tokens [B] and, where the decoder has one, the extra input [B, X]."""
-        inputs = self._input_gates(tokens, extra)
-        return self._look(memory, self._transition(state, inputs), *self._state_product())
+        inputs = self._input_gates(tokens, extra, state.fixed.token_gates)
+        return self._look(memory, self._transition(state, inputs), state.fixed)
 
     def outputs(self, state: State) -> Tensor:
         """Return the read-out [B, V] of a state."""
@@ -110,7 +130,7 @@ class Decoder(nn.Module):
             packing,
             inputs,
             self.initial,
-            *(take_rows(field, packing.order) for field in memory),
+            memory,
             *self._state_product(),
             self.glimpse_gates.weight,
         )
@@ -123,12 +143,11 @@ class Decoder(nn.Module):
     ) -> tuple[Packed, Tensor]:
         """The reference for `features`: the same equations, one step after the other, for all places."""
         inputs = self._input_gates(tokens[:, :-1], None if extra is None else extra[:, 1:])
-        product = self._state_product()
-        hidden = self.initial.expand(memory.annotations.shape[0], self.hidden)
-        state = self._look(memory, hidden, *product)
+        fixed = Fixed(*self._state_product(), None)
+        state = self._look(memory, self.initial.expand(memory.annotations.shape[0], self.hidden), fixed)
         hiddens, glimpses = [state.hidden], [state.glimpse]
         for gates in inputs.unbind(dim=1):
-            state = self._look(memory, self._transition(state, gates), *product)
+            state = self._look(memory, self._transition(state, gates), fixed)
             hiddens.append(state.hidden)
             glimpses.append(state.glimpse)
         states = torch.stack(hiddens, dim=1)
@@ -139,9 +158,13 @@ class Decoder(nn.Module):
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t, as in `run`."""
         return self.attention.weights(self.run(memory, tokens, extra)[1], memory)
 
-    def _input_gates(self, tokens: Tensor, extra: Tensor | None) -> Tensor:
+    def _input_gates(self, tokens: Tensor, extra: Tensor | None, by_table: Tensor | None = None) -> Tensor:
         """Return the input's share of the gates, [..., 3H], for tokens of any shape."""
-        gates = project_tokens(self.embedding, self.token_gates.weight, self.token_gates.bias, tokens, self.dropout)
+        gates = (
+            project_tokens(self.embedding, self.token_gates.weight, self.token_gates.bias, tokens, self.dropout)
+            if by_table is None
+            else look_up(tokens, by_table)
+        )
         if self.extra_gates is not None:
             assert extra is not None, "this decoder reads an extra input at every step"
             gates = gates + self.extra_gates(extra)
@@ -153,14 +176,22 @@ class Decoder(nn.Module):
         bias = torch.cat([self.state_gates.bias, query.new_zeros(query.shape[0])])
         return torch.cat([self.state_gates.weight, query]), bias, 2 * self.attention.energy.weight[0]
 
-    def _look(self, memory: Memory, hidden: Tensor, weight: Tensor, bias: Tensor, energy: Tensor) -> State:
-        product = torch.addmm(bias, hidden, weight.t())
+    def _look(self, memory: Memory, hidden: Tensor, fixed: Fixed) -> State:
+        product = torch.addmm(fixed.bias, hidden, fixed.weight.t())
         size = 3 * self.hidden
-        glimpse, _ = self.attention.glimpse(product[:, size:], energy, memory)
-        return State(hidden, glimpse, product[:, :size])
+        kernels = step_kernels(product)
+        if kernels is not None:
+            glimpse = take_glimpse(kernels, product, fixed.energy, memory)
+        else:
+            glimpse, _ = self.attention.glimpse(product[:, size:], fixed.energy, memory)
+        return State(hidden, glimpse, product[:, :size], fixed)
 
     def _transition(self, state: State, inputs: Tensor) -> Tensor:
         """The GRU: r, z = σ(…), n = tanh(x_n + r · h_n), s' = n + z (s − n)."""
+        kernels = step_kernels(state.hidden)
+        if kernels is not None:
+            by_glimpse = torch.mm(state.glimpse, self.glimpse_gates.weight.t())
+            return next_hidden(kernels, inputs, by_glimpse, state.gates, state.hidden)
         inputs = torch.addmm(inputs, state.glimpse, self.glimpse_gates.weight.t())
         size = self.hidden
         # Under autocast the products are narrower than the state, which is summed over the steps.

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.models.dropout import Dropout
-from seqcritic.models.lookup import project_tokens
-from seqcritic.models.packing import pack, put_rows, take_rows
+from seqcritic.models.lookup import project_both_ways
+from seqcritic.models.packing import pack, put_rows
 from seqcritic.models.recurrence import gated_scan, plain_loops
 
 
@@ -31,13 +31,13 @@ class BidirectionalEncoder(nn.Module):
         packing = pack(mask)
         input_weights, state_weights, input_biases, state_biases = zip(*self.recurrent.all_weights, strict=True)
         read = tokens.reshape(-1)[packing.places]
-        gates = project_tokens(self.embedding, torch.cat(input_weights), torch.cat(input_biases), read, self.dropout)
-        forward, backward = gates.chunk(2, dim=1)
-        # The second direction reads every row from its own last token.
-        both = torch.stack([forward, take_rows(backward, packing.mirrored)])
-        forward, backward = gated_scan(both, torch.stack(state_weights), torch.stack(state_biases), packing)
-        annotations = torch.cat([forward, take_rows(backward, packing.mirrored)], dim=1)
-        return put_rows(annotations, packing.places, mask.numel()).view(*mask.shape, self.size)
+        inputs = project_both_ways(
+            self.embedding, torch.stack(input_weights), torch.stack(input_biases), read, packing.mirrored, self.dropout
+        )
+        states = gated_scan(inputs, torch.stack(state_weights), torch.stack(state_biases), packing)
+        # The second direction reads every row from its own last token; its states are every other row of H numbers.
+        places = torch.cat([2 * packing.places, 2 * packing.places[packing.mirrored] + 1])
+        return put_rows(states.flatten(0, 1), places, 2 * mask.numel()).view(*mask.shape, self.size)
 
 
 def read_plainly(recurrent: nn.GRU, inputs: Tensor, mask: Tensor) -> Tensor:

@@ -23,7 +23,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqcritic.models.packing import Packing, put_rows
+from seqcritic.models.native_recurrence import NativeAttendedScan, NativeGatedScan
+from seqcritic.models.packing import Packing, put_rows, take_rows
+from seqcritic.native.kernels import kernels_for
 
 aten = torch.ops.aten
 _plain = False
@@ -262,12 +264,29 @@ def _sum_of_products(weights: Tensor, values: Tensor, packing: Packing, batch: i
 
 def gated_scan(inputs: Tensor, weight: Tensor, bias: Tensor, packing: Packing) -> Tensor:
     """Return states [D, N, H]; see GatedScan."""
-    states: Tensor = GatedScan.apply(inputs, weight, bias, packing)  # type: ignore[no-untyped-call]
+    kernels = kernels_for(inputs)
+    states: Tensor
+    if kernels is not None:
+        states = NativeGatedScan.apply(kernels, packing, inputs, weight, bias)  # type: ignore[no-untyped-call]
+    else:
+        states = GatedScan.apply(inputs, weight, bias, packing)  # type: ignore[no-untyped-call]
     return states
 
 
-def attended_scan(packing: Packing, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return states [N, H] and glimpses [N, C]; see AttendedScan."""
-    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    result: tuple[Tensor, Tensor] = AttendedScan.apply(packing, recorded, *tensors)  # type: ignore[no-untyped-call]
+def attended_scan(
+    packing: Packing, inputs: Tensor, initial: Tensor, memory: tuple[Tensor, Tensor, Tensor], *weights: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return states [N, H] and glimpses [N, C]; see AttendedScan. The memory's rows are in the batch's own order."""
+    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (inputs, initial, *memory, *weights))
+    kernels = kernels_for(inputs)
+    result: tuple[Tensor, Tensor]
+    if kernels is not None:
+        result = NativeAttendedScan.apply(  # type: ignore[no-untyped-call]
+            kernels, packing, recorded, inputs, initial, *memory, *weights
+        )
+    else:
+        ordered = (take_rows(field, packing.order) for field in memory)
+        result = AttendedScan.apply(  # type: ignore[no-untyped-call]
+            packing, recorded, inputs, initial, *ordered, *weights
+        )
     return result

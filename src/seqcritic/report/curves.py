@@ -1,7 +1,7 @@
 """Learning curves of several methods in one drawing.
 
 The SVG stands alone: its colours are presentation attributes on a white ground, which the style sheet
-of the page overrides for dark screens. Methods are told apart by their labels as well as by colour.
+of the page overrides for dark screens. Methods are told apart by their labels as well as by colour and dash.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from seqcritic.report.comparison import Curve, Point
-from seqcritic.report.drawing import FAINT, GRID, INK, PALETTE, draw_line, draw_svg, write_text
+from seqcritic.report.drawing import FAINT, GRID, INK, draw_line, draw_svg, style_of, write_text
 from seqcritic.report.formats import format_compact
 from seqcritic.report.frame import Frame
 from seqcritic.report.labels import LINE_HEIGHT, flow, shorten, spread, text_width
@@ -26,9 +26,8 @@ from seqcritic.report.scales import (
 )
 from seqcritic.report.terminal import terminal_plot
 
-__all__ = ["PALETTE", "draw_curves", "terminal_plot"]
+__all__ = ["draw_curves", "terminal_plot"]
 
-_DASHES = ("", "7 4", "2 3")
 _MANY_POINTS = 30
 
 
@@ -62,13 +61,13 @@ def draw_curves(
 ) -> Markup:
     """Draw all curves on one axis: thin lines for seeds, a bold one for the mean of a method.
 
-    Labels named in `order` take the first colours, so that a table beside the drawing can share them.
+    Labels named in `order` take the first styles, so that a table beside the drawing can share them.
     Labels stand beside the ends of their curves where there is room, otherwise beneath the drawing,
     which then grows in height. The vertical axis has the name "validation SCORE" unless a title is given.
     """
     title = title or f"validation {score_name}"
     series = group_series(curves, order)
-    colours = {label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))}
+    styles = {label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))}
     if not series:
         nothing = write_text("No learning curve was recorded.", width / 2, 40, "middle", "axis-title")
         return draw_svg(width, 80, f"{title}: no learning curve", [nothing])
@@ -95,7 +94,7 @@ def draw_curves(
     parts = [_draw_axes(frame, title)]
     for one, content, (x, y) in zip(series, labels, places, strict=True):
         label = _Label(content, x, y, beside)
-        parts.append(_draw_series(one, colours[one.label], frame, label, score_name))
+        parts.append(_draw_series(one, styles[one.label], frame, label, score_name))
     if outside:
         for line in wrap(describe_outside(outside), int((width - frame.left) / 7.5)):
             parts.append(write_text(line, frame.left, bottom + 12, "start", "note"))
@@ -121,9 +120,8 @@ def _draw_axes(frame: _ComputeFrame, title: str) -> Markup:
     return element("g", {"class": "axes", "data-top": frame.top, "data-bottom": frame.bottom}, join(parts))
 
 
-def _draw_series(one: Series, colour_index: int, frame: _ComputeFrame, label: _Label, score_name: str) -> Markup:
-    colour = PALETTE[colour_index % len(PALETTE)]
-    dash = _DASHES[colour_index // len(PALETTE) % len(_DASHES)]
+def _draw_series(one: Series, index: int, frame: _ComputeFrame, label: _Label, score_name: str) -> Markup:
+    colour, dash, classes = style_of(index)
     lines = [_path(curve.points, frame, "seed", colour, dash) for curve in one.seeds if one.mean]
     lines.append(_path(one.main, frame, "main", colour, dash))
     parts = [_clip(lines, frame)]
@@ -141,8 +139,7 @@ def _draw_series(one: Series, colour_index: int, frame: _ComputeFrame, label: _L
     parts.append(draw_line(x - 24, y, x - 6, y, "key-line", colour, 3, dash))
     writing: Attributes = {"class": "label", "x": x, "y": y + 4.5, "fill": INK, "font-weight": "600"}
     parts.append(element("text", writing, text(label.content)))
-    group = {"class": f"method method-{colour_index % len(PALETTE)}", "data-label": one.label}
-    return element("g", group, join(parts))
+    return element("g", {"class": f"method {classes}", "data-label": one.label}, join(parts))
 
 
 def _path(points: Sequence[Point], frame: _ComputeFrame, role: str, colour: str, dash: str) -> Markup:
@@ -155,7 +152,7 @@ def _path(points: Sequence[Point], frame: _ComputeFrame, role: str, colour: str,
         "stroke-width": 2.5 if role == "main" else 1,
         "stroke-opacity": 1 if role == "main" else 0.4,
         "stroke-linejoin": "round",
-        "stroke-linecap": "round",
+        "stroke-linecap": "butt" if dash else "round",
     }
     if dash:
         attributes["stroke-dasharray"] = dash

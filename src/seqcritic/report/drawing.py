@@ -1,13 +1,30 @@
 """What every drawing is made of. It stands alone: colours are attributes, which the page's style sheet overrides."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from seqcritic.report.markup import Attributes, Markup, element, join, text
 
 # Chosen so that any two differ for readers with each kind of colour blindness, at contrast 3 on white.
 PALETTE = ("#2448c8", "#e25a0a", "#00957f", "#b56ad0", "#7b3f20", "#3f4450")
+# Beyond the palette, colours come again with another dash: every method of a comparison of all has a style of its own.
+DASHES = ("", "8 4", "2 3", "12 3 2 3", "3 8")
 INK, FAINT, GRID = "#22262c", "#5c6470", "#e3e6ea"
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+
+
+class Style(NamedTuple):
+    """How one method looks in every drawing and beside its name: a colour on white, a dash, and names of both."""
+
+    colour: str
+    dash: str
+    classes: str  # by which the style sheet gives the same, for light and dark screens
+
+
+def style_of(index: int) -> Style:
+    """Return the style of the method at a place; they repeat after all dashes of all colours."""
+    colour, dash = index % len(PALETTE), index // len(PALETTE) % len(DASHES)
+    return Style(PALETTE[colour], DASHES[dash], f"method-{colour}" + (f" dash-{dash}" if dash else ""))
 
 
 def draw_svg(width: float, height: float, description: str, parts: Sequence[Markup]) -> Markup:

@@ -35,6 +35,10 @@ function nearest(points, x) {
   return points.reduce((best, point) => (Math.abs(point.x - x) < Math.abs(best.x - x) ? point : best));
 }
 
+function styleOf(group) {
+  return Array.from(group.classList).filter((name) => /^(method|dash)-/.test(name)).join(" ");
+}
+
 function listReadings(drawing, x) {
   const readings = [];
   for (const group of drawing.querySelectorAll("g.method:not(.off)")) {
@@ -42,7 +46,7 @@ function listReadings(drawing, x) {
     const slack = 12;
     const isWithin = points.length > 0 && x >= points[0].x - slack && x <= points[points.length - 1].x + slack;
     if (isWithin) {
-      readings.push({ label: group.dataset.label, style: group.classList[1], ...nearest(points, x) });
+      readings.push({ label: group.dataset.label, style: styleOf(group), ...nearest(points, x) });
     }
   }
   return readings;

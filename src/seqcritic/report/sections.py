@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 
 from seqcritic.report.comparison import Comparison, Curve, MethodRow
-from seqcritic.report.curves import PALETTE, draw_curves
+from seqcritic.report.curves import draw_curves
+from seqcritic.report.drawing import style_of
 from seqcritic.report.formats import format_score, format_share
 from seqcritic.report.markup import Markup, element, join, text
 from seqcritic.report.scales import Range
@@ -139,7 +140,7 @@ def _write_signatures(signatures: Sequence[tuple[str, str]]) -> Markup:
 
 
 def _swatch(index: int) -> Markup:
-    return element("span", {"class": f"swatch method-{index % len(PALETTE)}", "aria-hidden": "true"})
+    return element("span", {"class": f"swatch {style_of(index).classes}", "aria-hidden": "true"})
 
 
 def _interval_scale(comparison: Comparison) -> Range | None:
@@ -158,5 +159,5 @@ def _draw_interval(row: MethodRow, scale: Range, index: int) -> Markup:
     low, score, high = (4 + scale.fraction(end) * (width - 8) for end in (row.low, row.score, row.high))
     line = element("line", {"x1": low, "y1": middle, "x2": high, "y2": middle, "stroke-width": 2})
     dot = element("circle", {"cx": score, "cy": middle, "r": 3.5})
-    attributes = {"class": f"interval-drawing method-{index % len(PALETTE)}", "aria-hidden": "true"}
+    attributes = {"class": f"interval-drawing {style_of(index).classes}", "aria-hidden": "true"}
     return element("svg", {**attributes, "viewBox": f"0 0 {width} 14"}, line, dot)

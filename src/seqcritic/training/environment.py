@@ -9,19 +9,22 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
+from seqcritic.native.kernels import describe
+
 PACKAGES = ("seqcritic", "torch", "numpy", "pydantic", "safetensors", "rapidfuzz", "rich", "tensorboard")
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # names of glibc's mallopt
 
 
 def environment() -> dict[str, str]:
-    """Return versions of what matters, cores and threads."""
+    """Return versions of what matters, cores, threads and whether there are compiled kernels."""
     found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "not installed"
-    return found | {"cores": str(os.cpu_count()), "torch threads": str(torch.get_num_threads())}
+    cores = {"cores": str(os.cpu_count()), "torch threads": str(torch.get_num_threads())}
+    return found | cores | {"native kernels": describe()}
 
 
 def set_up_process(threads: int) -> None:

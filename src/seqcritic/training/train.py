@@ -12,6 +12,7 @@ from types import FrameType
 
 from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
+from seqcritic.native.kernels import describe
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import Display, PlainDisplay, SilentDisplay
 from seqcritic.training.distributed import Processes, join_processes
@@ -55,6 +56,7 @@ def _train(
         run_folder.claim()
     together = f"{processes.size} processes of " if processes.size > 1 else ""
     display.line(f"training {settings.method.label} in {folder} with {together}{settings.threads} thread(s)")
+    display.line(f"native kernels: {describe()}")
     with stop_signals(received):
         trainer.run()
     display.line(f"finished: {folder}")
