@@ -42,9 +42,10 @@ def layers_of(settings: ActorSettings, vocabulary: int, batch: Batch) -> list[La
         Layer(hidden, 3 * hidden + attention, targets),
     ]
     features, rows = hidden + memory, (sum(targets),)
-    if settings.tied:
-        return [*encoder, *decoder, Layer(features, embedding, rows), Layer(embedding, vocabulary, rows)]
-    return [*encoder, *decoder, Layer(features, vocabulary, rows)]
+    width = embedding if settings.tied else settings.read_out
+    if width is None:
+        return [*encoder, *decoder, Layer(features, vocabulary, rows)]
+    return [*encoder, *decoder, Layer(features, width, rows), Layer(width, vocabulary, rows)]
 
 
 def alive(mask: Tensor) -> tuple[int, ...]:

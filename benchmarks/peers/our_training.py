@@ -30,7 +30,8 @@ NEVER = -1e4
 
 def settings_of(workload: Workload, method: str, tied: bool) -> Settings:
     """Return what a recipe for the workload would hold: the paper's settings with the workload's sizes."""
-    sizes = {"embedding": workload.size, "hidden": workload.size, "attention": workload.size, "tied": tied}
+    sizes = {name: workload.size for name in ("embedding", "hidden", "attention")}
+    sizes |= {"tied": tied, "read_out": workload.read_out}
     return settings_from(
         {
             "name": workload.name,

@@ -5,9 +5,9 @@ A recipe is a YAML file of this tree; `section.key=value` on the command line ov
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from seqcritic.data_settings import DataSettings, SpellingSettings
 from seqcritic.method_settings import LABELS, TYPICAL_COSTS, MethodSettings
@@ -20,6 +20,7 @@ Precision = Literal["float32", "bfloat16", "float64"]
 class NetworkSettings(Section):
     """Sizes of an encoder-decoder."""
 
+    section: ClassVar[str]
     embedding: Positive = 100
     hidden: Positive = 100
     attention: Positive = 100
@@ -28,11 +29,26 @@ class NetworkSettings(Section):
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="of embeddings and read-out; the paper uses none")
     tied: bool = Field(False, description="read out through the decoder's own embedding")
+    read_out: Positive | None = Field(
+        None,
+        description="width of a tanh layer between state and glimpse and the matrix of the read-out; null: none. "
+        "A tied read-out has a linear layer as wide as the embedding",
+    )
+
+    @model_validator(mode="after")
+    def _widths_agree(self) -> Self:
+        if self.tied and self.read_out not in (None, self.embedding):
+            raise ValueError(
+                f"{self.section}.read_out: a tied read-out is as wide as the embedding ({self.embedding}), "
+                f"not {self.read_out}; leave read_out null or tied false"
+            )
+        return self
 
 
 class ActorSettings(NetworkSettings):
     """The actor's sizes and its encoder."""
 
+    section = "actor"
     encoder: Literal["bidirectional", "window"] = Field(
         "bidirectional", description="a bidirectional GRU, or the paper's convolutional encoder (a window mean)"
     )
@@ -41,6 +57,7 @@ class ActorSettings(NetworkSettings):
 class CriticSettings(NetworkSettings):
     """Sizes of the critic."""
 
+    section = "critic"
     reads_actor_states: bool = Field(True, description="feed the actor's detached states to the critic")
 
 

@@ -71,9 +71,9 @@ def test_workloads_are_the_same_for_everybody(workload):
     assert all(len(source) == len(target) for source, target in first)
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_the_products_are_those_of_every_weight_matrix(tied: bool):
-    settings = ActorSettings(embedding=3, hidden=4, attention=5, tied=tied)
+@pytest.mark.parametrize("read_out", [{}, {"read_out": 2}, {"tied": True}], ids=["wide", "projected", "tied"])
+def test_the_products_are_those_of_every_weight_matrix(read_out: dict[str, Any]):
+    settings = ActorSettings(embedding=3, hidden=4, attention=5, **read_out)
     actor = Actor(settings, 11, 12, torch.Generator().manual_seed(1))
     batch = Batch(*pad([[1, 2, 3], [4]]), *pad([[1], [2, 3]]))
     layers = layers_of(settings, 12, batch)
@@ -83,7 +83,7 @@ def test_the_products_are_those_of_every_weight_matrix(tied: bool):
         if parameter.dim() == 2 and "energy" not in name
     }
     embeddings = weights.pop("encoder.embedding.weight"), weights.pop("decoder.embedding.weight")
-    expected = sum(weights.values()) + (embeddings[1] if tied else 0)
+    expected = sum(weights.values()) + (embeddings[1] if settings.tied else 0)
     assert sum(layer.inputs * layer.outputs for layer in layers) == expected
     # Three products of 2 operations for each weight and row: forward, and backward to the input and to the weight.
     assert Products(layers).operations == sum(6 * layer.inputs * layer.outputs * sum(layer.rows) for layer in layers)

@@ -21,14 +21,17 @@ def test_samples_follow_the_distribution_and_report_it():
     actor = make_actor()
     memory = actor.encode(*pad([[1, 2, 3]])).repeat(20_000)
     drawn = sample(actor, memory, torch.full((20_000,), 4), torch.Generator().manual_seed(0))
-    frequencies = torch.bincount(drawn.tokens[:, 0], minlength=5) / 20_000
-    assert torch.allclose(frequencies.double(), drawn.probabilities[0, 0], atol=0.015)
+    frequencies, probabilities = torch.bincount(drawn.tokens[:, 0], minlength=5) / 20_000, drawn.probabilities.padded()
+    assert torch.allclose(frequencies.double(), probabilities[0, 0], atol=0.015)
     logits, states = actor.score(memory, drawn.tokens)
-    assert torch.allclose(torch.softmax(logits, 2)[drawn.mask], drawn.probabilities[drawn.mask], atol=1e-12)
+    assert torch.allclose(torch.softmax(logits, 2)[drawn.mask], probabilities[drawn.mask], atol=1e-12)
     assert torch.allclose(states[drawn.mask], drawn.states[drawn.mask], atol=1e-12)
-    entropies = torch.special.entr(drawn.probabilities).sum(2)
+    entropies = torch.special.entr(probabilities).sum(2)
     assert torch.allclose(drawn.entropies, entropies, atol=1e-12)
-    assert not drawn.probabilities[~drawn.mask].any()
+    log_taken = torch.log_softmax(logits, 2).gather(2, drawn.tokens[:, :, None])[:, :, 0]
+    assert torch.allclose(drawn.log_taken, torch.where(drawn.mask, log_taken, 0.0), atol=1e-12)
+    assert not probabilities[~drawn.mask].any()
+    assert len(drawn.probabilities.rows) == int(drawn.mask.sum())
 
 
 def test_masks_end_with_the_end_token_or_the_cap():

@@ -14,6 +14,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.models.actor import Actor
+from seqcritic.models.packed import Packed
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.score import rewards_from_prefixes
 
@@ -87,9 +88,11 @@ class World:
         """Return some sequences as the sampler would have returned them."""
         chosen = list(rows)
         part = (chosen, slice(0, max(len(self.sequences[row]) for row in chosen)))
-        probabilities = torch.softmax(self.logits[part].detach(), 2)
+        mask, probabilities = self.mask[part], torch.softmax(self.logits[part].detach(), 2)
         entropies = torch.special.entr(probabilities).sum(2)
-        return Sample(self.tokens[part], self.mask[part], probabilities, self.states[part].detach(), entropies)
+        packed = Packed.of(probabilities, mask)
+        log_taken = probabilities.gather(2, self.tokens[part][:, :, None])[:, :, 0].log()
+        return Sample(self.tokens[part], mask, packed, self.states[part].detach(), entropies, log_taken)
 
 
 def make_world(actor: Actor, shaping: bool = True) -> World:

@@ -16,7 +16,8 @@ from seqcritic.method_settings import BeamSearchOptimizationSettings
 from seqcritic.methods.beam_search_optimization import BeamSearchOptimization, beam_width, violation_costs
 from seqcritic.methods.networks import Networks
 from seqcritic.models.attention import Memory
-from seqcritic.models.decoder import State
+from seqcritic.models.decoder import Fixed, State
+from seqcritic.models.packed import Packed
 from seqcritic.scores.bleu import BleuScore
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
@@ -54,17 +55,20 @@ class TableActor(nn.Module):
         return self.state(state.hidden * NUM_TOKENS + tokens + 1)
 
     def state(self, places: Tensor) -> State:
-        return State(places, places, places)
+        return State(places, places, places, Fixed(places, places, places, None))
 
     def logits(self, state: State) -> Tensor:
         return self.table[state.hidden.clamp(max=12)]
 
-    def score(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
         state, logits = self.start(memory), []
         for column in tokens.unbind(dim=1):
             logits.append(self.logits(state))
             state = self.step(memory, state, column)
-        return torch.stack(logits, dim=1), torch.zeros(*tokens.shape, 1)
+        return Packed.of(torch.stack(logits, dim=1), mask), torch.zeros(*tokens.shape, 1)
+
+    def logits_of(self, features: Packed) -> Packed:
+        return features
 
     def gradient(self, loss: Tensor) -> dict[tuple[int, ...], list[float]]:
         """Return the gradient for the logits after the prefixes that have one."""

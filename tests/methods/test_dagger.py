@@ -63,8 +63,8 @@ def test_each_token_is_the_experts_or_the_actors_as_the_coin_says(share, reads_a
     batch, actor, critic = make_batch(), networks.actor, networks.critic
     logits, states = actor.score(actor.encode(batch.sources, batch.source_mask), drawn.tokens)
     values = critic.values(critic.encode(batch.references, batch.reference_mask), drawn.tokens, states)
-    mask = drawn.mask
-    assert torch.allclose(drawn.probabilities[mask], torch.softmax(logits, 2)[mask], atol=1e-12)
+    mask, probabilities = drawn.mask, drawn.probabilities.padded()
+    assert torch.allclose(probabilities[mask], torch.softmax(logits, 2)[mask], atol=1e-12)
     assert torch.allclose(drawn.states[mask], states[mask], atol=1e-12)
     entropies = -(torch.softmax(logits, 2) * torch.log_softmax(logits, 2)).sum(2)
     assert torch.allclose(drawn.entropies, torch.where(mask, entropies, 0.0), atol=1e-12)
@@ -72,7 +72,7 @@ def test_each_token_is_the_experts_or_the_actors_as_the_coin_says(share, reads_a
     numbers = draw_numbers(generator, int(CAPS.max()), len(CAPS))
     coins = draw_uniform(generator, int(CAPS.max()), len(CAPS)) < share
     for step in range(drawn.tokens.shape[1]):
-        of_actor = choose(drawn.probabilities[:, step], numbers[step])
+        of_actor = choose(probabilities[:, step], numbers[step])
         expected = torch.where(coins[step], values[:, step].argmax(1), of_actor)
         assert torch.equal(drawn.tokens[:, step], torch.where(drawn.mask[:, step], expected, END))
     lengths = drawn.mask.sum(1)

@@ -17,6 +17,7 @@ from seqcritic.config import Settings
 from seqcritic.methods import losses
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.registry import build_method
+from seqcritic.models.packed import Packed
 from test_estimators import Estimator, expected_gradients, random_table
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 
@@ -102,5 +103,7 @@ def test_random_values_give_a_finite_gradient_where_probabilities_vanish(world):
     logits = torch.tensor([[[0.0, -200.0, 3.0]]], requires_grad=True)
     method = EntropyActorCritic(settings_of(TEMPERATURE).method, SCORE, True)
     values = random_table(world)[:1, :1].float()
-    (gradient,) = torch.autograd.grad(method.actor_loss(logits, values, torch.tensor([[True]])), logits)
+    mask = torch.tensor([[True]])
+    loss = method.actor_loss(Packed.of(logits, mask), Packed.of(values, mask), mask)
+    (gradient,) = torch.autograd.grad(loss, logits)
     assert bool(torch.isfinite(gradient).all())

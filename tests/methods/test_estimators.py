@@ -32,6 +32,7 @@ from seqcritic.methods.networks import Networks
 from seqcritic.methods.registry import REWARD_METHODS
 from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
+from seqcritic.models.packed import Packed
 from seqcritic.scores.edit_distance import EditDistanceScore
 
 SCORE = EditDistanceScore(normalise=False)
@@ -49,8 +50,8 @@ class TabularCritic(nn.Module):
     def encode(self, references: Tensor, mask: Tensor) -> Memory:
         return Memory(references, references, references)
 
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Tensor:
-        return self.table[self.rows, : predictions.shape[1]]
+    def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
+        return Packed.of(self.table[self.rows, : predictions.shape[1]], mask)
 
 
 def random_table(world: World) -> Tensor:

@@ -80,10 +80,10 @@ def gradients(network: torch.nn.Module, output: Tensor, states: Tensor) -> list[
 
 @pytest.mark.parametrize("num_tokens", [7, 40])  # fewer and more than there are tokens in the batch
 @pytest.mark.parametrize("encoder", ["bidirectional", "window"])
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("read_out", [{}, {"read_out": 3}, {"tied": True}], ids=["own", "projected", "tied"])
 @pytest.mark.parametrize("num_steps", [1, 6])
-def test_an_actor_equals_its_reference(num_tokens, encoder, tied, num_steps):
-    settings = ActorSettings(**SIZES, encoder=encoder, tied=tied)
+def test_an_actor_equals_its_reference(num_tokens, encoder, read_out, num_steps):
+    settings = ActorSettings(**SIZES, encoder=encoder, **read_out)
     actor = Actor(settings, num_tokens, num_tokens, torch.Generator().manual_seed(1)).double()
     generator = torch.Generator().manual_seed(2)
     sources = torch.randint(num_tokens, (3, 5), generator=generator)
@@ -91,8 +91,8 @@ def test_an_actor_equals_its_reference(num_tokens, encoder, tied, num_steps):
     counted = torch.arange(num_steps) < torch.tensor([[3], [1], [6]])
 
     def run() -> tuple[Tensor, list[Tensor]]:
-        logits, states = actor.score(actor.encode(sources, MASK), targets, counted)
-        logits, states = logits[counted], states[counted]
+        features, states = actor.features(actor.encode(sources, MASK), targets, counted)
+        logits, states = actor.logits_of(features).padded()[counted], states[counted]
         return logits.detach(), gradients(actor, logits, states)
 
     ours, our_gradients = run()

@@ -15,6 +15,7 @@ from seqcritic.decoding.draws import choose, draw_numbers
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
+from seqcritic.models.packed import Packed
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,10 @@ class Sample:
 
     tokens: Tensor  # [B, T] int64
     mask: Tensor  # [B, T] bool, True up to and including the first end token or the cap
-    probabilities: Tensor  # [B, T, V], p(· | Ŷ_1..t-1)
+    probabilities: Packed  # [N, V], p(· | Ŷ_1..t-1)
     states: Tensor  # [B, T, H], the state that produced token t
     entropies: Tensor  # [B, T], of the distributions
+    log_taken: Tensor  # [B, T], log p(ŷ_t | Ŷ_1..t-1)
 
 
 @torch.no_grad()
@@ -49,12 +51,14 @@ def sample(
         logits = actor.logits(state)
         distribution = torch.softmax(logits, dim=1)
         drawn = choose(distribution, numbers[step, rows])
-        entropies = _entropies(logits, distribution, drawn)
+        normalisers = _normalisers(logits, distribution, drawn)
+        entropies = normalisers - torch.linalg.vecdot(distribution, logits)
         if not bool(torch.isfinite(entropies).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
         if given is not None and step < given[0].shape[1]:
             drawn = torch.where(given[1][rows] > step, given[0][rows, step], drawn)
-        columns.append((rows, drawn, distribution, state.hidden, entropies))
+        log_taken = logits.gather(1, drawn[:, None])[:, 0] - normalisers
+        columns.append((rows, drawn, distribution, state.hidden, entropies, log_taken))
         going = (drawn != END) & (caps[rows] > step + 1)
         if not bool(going.any()):
             break
@@ -64,30 +68,20 @@ def sample(
     return collect(columns, len(caps))
 
 
-def _entropies(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
-    """Return −Σ_a p(a) log p(a) = log Z − Σ_a p(a) logit(a), [B]; a drawn token, whose p is not 0, gives log Z."""
+def _normalisers(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
+    """Return log Z = logit(a) − log p(a), [B], from a drawn token, whose p is not 0."""
     place = drawn[:, None]
-    normaliser = logits.gather(1, place) - probabilities.gather(1, place).log()
-    mean_logit: Tensor = torch.linalg.vecdot(probabilities, logits)
-    return normaliser[:, 0] - mean_logit
+    return (logits.gather(1, place) - probabilities.gather(1, place).log())[:, 0]
 
 
 def collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
-    """Return steps over the rows still alive, each (rows, tokens, probabilities, states, entropies), as one sample."""
-    rows, *fields = zip(*columns, strict=True)
-    steps = torch.cat([torch.full_like(alive, step) for step, alive in enumerate(rows)])
-    place = (torch.cat(rows), steps)
-
-    def spread(values: tuple[Tensor, ...]) -> Tensor:
-        flat = torch.cat(values)
-        padded = flat.new_zeros(batch, len(columns), *flat.shape[1:])
-        padded[place] = flat
-        return padded
-
-    tokens, probabilities, states, entropies = (spread(field) for field in fields)
-    mask = torch.zeros(tokens.shape, dtype=torch.bool, device=tokens.device)
-    mask[place] = True
-    return Sample(tokens, mask, probabilities, states, entropies)
+    """Return steps over the rows still alive, each with the fields of a sample, its rows in place of the mask."""
+    rows, tokens, distributions, *others = (list(field) for field in zip(*columns, strict=True))
+    places = torch.cat([alive * len(columns) + step for step, alive in enumerate(rows)])
+    probabilities = Packed(torch.cat(distributions), places, (batch, len(columns)))
+    padded = [probabilities.spread(torch.cat(field)) for field in (tokens, *others)]
+    mask = probabilities.spread(torch.ones_like(places, dtype=torch.bool))
+    return Sample(padded[0], mask, probabilities, *padded[1:])
 
 
 def default_caps(source_mask: Tensor) -> Tensor:

@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.batch import Batch
-from seqcritic.methods.losses import actor_critic_loss
+from seqcritic.methods.counted_losses import soft_values
+from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.rollout import Draw
+from seqcritic.models.packed import Packed
 
 
 class ActorCritic(RewardMethod):
@@ -41,6 +43,6 @@ class ActorCritic(RewardMethod):
         """Return what draws the predictions, if not the sampling actor alone."""
         return None
 
-    def actor_loss(self, logits: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """Return the actor's loss from its logits and the critic's values, both [B, T, V]."""
-        return actor_critic_loss(torch.softmax(logits, dim=2), values, mask)
+    def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
+        """Return −Σ_t Σ_a p(a) Q̂(a) from the actor's logits and the critic's values, both packed [N, V]."""
+        return -mean_over_sequences(soft_values(logits, values), mask)

@@ -31,6 +31,7 @@ from seqcritic.data.vocabulary import END
 from seqcritic.decoding.reference_beam import Violations, find_violations
 from seqcritic.method_settings import BeamSearchOptimizationSettings
 from seqcritic.methods import losses
+from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import score_beside_references
@@ -66,13 +67,13 @@ class BeamSearchOptimization(RewardMethod):
         seen = score_beside_references(
             actor, memory, found.tokens[long], mask[long], batch, references=True, rows=found.rows[long]
         )
-        log_probabilities = seen.reference_log_probabilities
-        assert log_probabilities is not None
+        assert seen.reference_logits is not None
+        log_probabilities = torch.log_softmax(seen.reference_logits.padded(), dim=2)
         sums = pad(losses.taken(log_probabilities, batch.references).cumsum(dim=1), (1, 0))  # [B, T + 1]
         reference_scores = sums[found.rows, found.places + 1] - sums[found.rows, found.starts]
         last_tokens = found.tokens.gather(1, found.places[:, None])[:, 0]
         rival_scores = log_probabilities[found.rows, found.places, last_tokens]
-        taken = losses.taken(torch.log_softmax(seen.logits, dim=2), found.tokens[long])
+        taken = log_taken(seen.logits, found.tokens[long])
         after_start = torch.arange(mask.shape[1], device=mask.device) >= found.starts[:, None]
         of_long = torch.where((mask & after_start)[long], taken, 0.0).sum(dim=1)
         rival_scores = rival_scores.index_put((long.nonzero()[:, 0],), of_long)

@@ -27,12 +27,13 @@ from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
 from seqcritic.decoding.sampling import Sample, collect
 from seqcritic.method_settings import DaggerSettings
 from seqcritic.methods.actor_critic import ActorCritic
-from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 from seqcritic.models.critic import Critic
+from seqcritic.models.packed import Packed
 
 
 def expert_share(settings: DaggerSettings, progress: float) -> float:
@@ -43,9 +44,9 @@ def expert_share(settings: DaggerSettings, progress: float) -> float:
 class Dagger(ActorCritic):
     """The actor imitates the token of the highest value at the states that expert and actor visit."""
 
-    def actor_loss(self, logits: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """Return −Σ_t log p(argmax_a Q̂(a)) from logits and values [B, T, V]."""
-        return likelihood_loss(torch.log_softmax(logits, dim=2), values.argmax(dim=2), mask)
+    def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
+        """Return −Σ_t log p(argmax_a Q̂(a)) from packed logits and values [N, V]."""
+        return likelihood_loss(logits, values.spread(values.rows.argmax(dim=1)), mask)
 
     def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
         """Return the mixture of expert and actor; None, the actor alone, where β = 0."""
@@ -82,7 +83,9 @@ def sample_mixture(
         distribution = torch.softmax(actor.logits(state), dim=1)
         expert = critic.decoder.outputs(critic_state).argmax(dim=1)
         tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
-        columns.append((rows, tokens, distribution, state.hidden, torch.special.entr(distribution).sum(dim=1)))
+        log_taken = distribution.gather(1, tokens[:, None])[:, 0].log()
+        entropies = torch.special.entr(distribution).sum(dim=1)
+        columns.append((rows, tokens, distribution, state.hidden, entropies, log_taken))
         going = (tokens != END) & (caps[rows] > step + 1)
         if not bool(going.any()):
             break

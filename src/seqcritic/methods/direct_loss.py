@@ -28,7 +28,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.batch import pad as pad_lists
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
-from seqcritic.methods import losses
+from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import score_beside_references
@@ -69,8 +69,7 @@ class DirectLoss(RewardMethod):
         mask = up_to_end(chosen) & within
         weight = self.settings.likelihood_weight
         seen = score_beside_references(actor, memory, chosen, mask, batch, weight > 0)
-        taken = losses.taken(torch.log_softmax(seen.logits, dim=2), chosen)
-        of_pairs = torch.where(mask, taken, 0.0).sum(dim=1).view(-1, 2)
+        of_pairs = log_taken(seen.logits, chosen).sum(dim=1).view(-1, 2)
         loss = direct_loss(of_pairs, low, high)
         decoded = log_probabilities.argmax(dim=1, keepdim=True)
         pair_scores = scores.gather(1, pairs)
@@ -92,12 +91,12 @@ class DirectLoss(RewardMethod):
         fixed = Memory(*(field.detach() for field in memory)).repeat(own.samples)
         rollout = roll_out(actor, fixed, repeated, self.score, self.shaping, generator)
         sample = rollout.sample
-        sampled = torch.where(sample.mask, losses.taken(sample.probabilities, sample.tokens).log(), 0.0).sum(dim=1)
+        sampled = sample.log_taken.sum(dim=1)
         found, searched = self._search(actor, batch)
         scores = prefix_scores(self.score, found.flatten(0, 1), found.flatten(0, 1) != END, batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])
-        drawn = sample.tokens.view(len(batch), own.samples, -1)
-        both = [pad(part, (0, width - part.shape[2]), value=END) for part in (found, drawn)]
+        tokens = sample.tokens.view(len(batch), own.samples, -1)
+        both = [pad(part, (0, width - part.shape[2]), value=END) for part in (found, tokens)]
         return (
             torch.cat(both, dim=1),
             torch.cat([searched, sampled.view(len(batch), -1).to(searched.dtype)], dim=1),

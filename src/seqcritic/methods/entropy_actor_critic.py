@@ -15,17 +15,17 @@ the expected gradient is that of the regularised return.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from seqcritic.methods import losses
 from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.counted_losses import soft_values
+from seqcritic.methods.losses import mean_over_sequences
+from seqcritic.models.packed import Packed
 
 
 class EntropyActorCritic(ActorCritic):
     """Actor-critic whose policy is rewarded for its entropy."""
 
-    def actor_loss(self, logits: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """Return −Σ_t [Σ_a p(a) Q̂(a) + τ H(p)] from logits and values [B, T, V]."""
-        entropy = losses.mean_over_sequences(losses.entropies(torch.log_softmax(logits, dim=2)), mask)
-        return super().actor_loss(logits, values, mask) - self.settings.temperature * entropy
+    def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
+        """Return −Σ_t [Σ_a p(a) Q̂(a) + τ H(p)] from packed logits and values [N, V]."""
+        return -mean_over_sequences(soft_values(logits, values, self.settings.temperature), mask)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from seqcritic.data.batch import Batch
-from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.method import Outcome
 from seqcritic.methods.networks import Networks
 
@@ -24,6 +24,6 @@ class Likelihood:
         """Return the negative log-likelihood of the references; draws nothing."""
         actor = networks.actor
         memory = actor.encode(batch.sources, batch.source_mask)
-        logits, _ = actor.score(memory, batch.references, batch.reference_mask)
-        loss = likelihood_loss(torch.log_softmax(logits, dim=2), batch.references, batch.reference_mask)
+        features, _ = actor.features(memory, batch.references, batch.reference_mask)
+        loss = likelihood_loss(actor.logits_of(features), batch.references, batch.reference_mask)
         return Outcome(loss, {"likelihood_loss": loss.detach()})

@@ -3,7 +3,10 @@
 Every loss is a sum over the tokens and a mean over the sequences. `mask` is True on the tokens that count. What a
 loss must not move is detached by its caller and checked by the tests.
 
-Shapes: B sequences, T tokens, V vocabulary.
+These are the formulas as one reads them. What a loss asks of the whole vocabulary is computed by counted_losses.py,
+which the tests hold to the formulas here.
+
+Shapes: B sequences, T tokens, V vocabulary. Where no mask is asked for, rows [N] and [N, V] will do as well.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ def mean_over_sequences(per_token: Tensor, mask: Tensor) -> Tensor:
 
 def taken(per_action: Tensor, tokens: Tensor) -> Tensor:
     """Return the entries [B, T] of [B, T, V] that belong to the tokens [B, T]."""
-    return per_action.gather(2, tokens[:, :, None])[:, :, 0]
+    return per_action.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
 
 
 def likelihood_loss(log_probabilities: Tensor, references: Tensor, mask: Tensor) -> Tensor:
@@ -29,12 +32,12 @@ def likelihood_loss(log_probabilities: Tensor, references: Tensor, mask: Tensor)
 
 def actor_critic_loss(probabilities: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t Σ_a p(a | Ŷ_1..t-1) Q̂(a; Ŷ_1..t-1): equation 8, the full sum over actions. Values are constants."""
-    return -mean_over_sequences((probabilities * values).sum(dim=2), mask)
+    return -mean_over_sequences((probabilities * values).sum(dim=-1), mask)
 
 
 def entropies(log_probabilities: Tensor) -> Tensor:
     """H(p) = −Σ_a p(a) log p(a), [B, T], of log-probabilities [B, T, V], in nats."""
-    return -(log_probabilities.exp() * log_probabilities).sum(dim=2)
+    return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)
 
 
 def reinforce_loss(log_taken: Tensor, returns: Tensor, baselines: Tensor, mask: Tensor) -> Tensor:
@@ -53,7 +56,7 @@ def returns_to_go(rewards: Tensor, mask: Tensor) -> Tensor:
 
 def expected_values(probabilities: Tensor, values: Tensor) -> Tensor:
     """Σ_a p(a) Q(a), [B, T]: the value of the state before each token."""
-    return (probabilities * values).sum(dim=2)
+    return (probabilities * values).sum(dim=-1)
 
 
 def temporal_difference_targets(rewards: Tensor, state_values: Tensor, mask: Tensor) -> Tensor:
@@ -85,12 +88,15 @@ def _of_next_state(per_state: Tensor, mask: Tensor) -> Tensor:
 
 def variance_penalty(values: Tensor) -> Tensor:
     """C_t = Σ_a (Q̂(a) − mean_b Q̂(b))², [B, T]: equation 10, which keeps the values of rare actions down."""
-    return (values - values.mean(dim=2, keepdim=True)).square().sum(dim=2)
+    return (values - values.mean(dim=-1, keepdim=True)).square().sum(dim=-1)
 
 
 def critic_loss(values: Tensor, tokens: Tensor, targets: Tensor, mask: Tensor, penalty_weight: float) -> Tensor:
     """Σ_t (Q̂(ŷ_t; Ŷ_1..t-1) − q_t)² + λ_C C_t. Targets are constants."""
-    per_token = (taken(values, tokens) - targets).square()
-    if penalty_weight:
-        per_token = per_token + penalty_weight * variance_penalty(values)
-    return mean_over_sequences(per_token, mask)
+    return penalised_error(taken(values, tokens), variance_penalty(values), targets, mask, penalty_weight)
+
+
+def penalised_error(predicted: Tensor, penalties: Tensor, targets: Tensor, mask: Tensor, weight: float) -> Tensor:
+    """Σ_t (predicted_t − q_t)² + λ_C C_t, from what was predicted and its penalties C, all [B, T]."""
+    per_token = (predicted - targets).square()
+    return mean_over_sequences(per_token + weight * penalties if weight else per_token, mask)

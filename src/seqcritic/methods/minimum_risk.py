@@ -18,7 +18,6 @@ from torch.nn.functional import pad
 
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
-from seqcritic.methods.losses import taken
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import Experience, experience
@@ -64,12 +63,10 @@ class MinimumRisk(RewardMethod):
 
     def _candidates(self, seen: Experience, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Return log p and R [B, K] and tokens [B, K, T] of the reference and, after it, the samples."""
-        assert seen.reference_log_probabilities is not None
+        assert seen.reference_log_taken is not None
         rows = (len(batch), -1)
         sample, references = seen.rollout.sample, batch.references
-        of_reference = taken(seen.reference_log_probabilities, references)
-        of_reference = torch.where(batch.reference_mask, of_reference, 0.0).sum(dim=1)
-        of_samples = torch.where(sample.mask, seen.log_taken, 0.0).sum(dim=1)
+        of_reference, of_samples = seen.reference_log_taken.sum(dim=1), seen.log_taken.sum(dim=1)
         reference_scores = prefix_scores(self.score, references, batch.reference_mask, batch)[:, -1:]
         returns = seen.rollout.rewards.sum(dim=1).view(rows)
         # Tokens alone tell candidates apart: one that was cut is longer than any that ended before the same cap.

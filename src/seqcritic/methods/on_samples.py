@@ -6,6 +6,7 @@ Shapes: B examples, M samples each, T tokens, V vocabulary, H actor state.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -13,11 +14,14 @@ from torch.nn.functional import pad
 
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.losses import likelihood_loss, taken
+from seqcritic.methods.counted_losses import log_taken, sampled_log_taken
+from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
+from seqcritic.models.packed import Packed
+from seqcritic.models.recurrence import plain_loops
 from seqcritic.scores.score import Score
 
 
@@ -25,10 +29,17 @@ from seqcritic.scores.score import Score
 class Scored:
     """The trained actor's view of some tokens and, where they were asked for, of the references."""
 
-    logits: Tensor  # [B·M, T, V]
+    actor: Actor
+    features: Packed  # [N, F], of tokens [B·M, T]
     states: Tensor  # [B·M, T, H], detached
-    reference_log_probabilities: Tensor | None = None  # [B, U, V]
+    reference_logits: Packed | None = None  # [N', V], of references [B, U]
+    reference_log_taken: Tensor | None = None  # [B, U], log p(y_t | Y_1..t-1), 0 on padding
     likelihood_loss: Tensor | None = None
+
+    @cached_property
+    def logits(self) -> Packed:
+        """The logits [N, V] of the tokens, made when they are first asked for."""
+        return self.actor.logits_of(self.features)
 
     def add_likelihood(self, loss: Tensor, weight: float) -> Tensor:
         """Return loss + λ_LL × likelihood loss."""
@@ -44,12 +55,16 @@ class Experience(Scored):
     """Samples with their rewards, and the trained actor's view of them."""
 
     rollout: Rollout
+    own_samples: bool  # drawn by the trained actor as it scores them
     measurements: dict[str, Tensor]
 
     @property
     def log_taken(self) -> Tensor:
-        """log p(ŷ_t | Ŷ_1..t-1) of the sampled tokens, [B·M, T]."""
-        return taken(torch.log_softmax(self.logits, dim=2), self.rollout.sample.tokens)
+        """log p(ŷ_t | Ŷ_1..t-1) of the sampled tokens, [B·M, T], 0 after the last."""
+        sample = self.rollout.sample
+        if self.own_samples:
+            return sampled_log_taken(self.actor, self.features, sample)
+        return log_taken(self.logits, sample.tokens)
 
 
 def experience(
@@ -95,7 +110,8 @@ def experience(
     sample, references = rollout.sample, with_references or settings.likelihood_weight > 0
     scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, references)
     measurements = rollout.measurements(repeated) | scored.likelihood_measurement()
-    return Experience(**vars(scored), rollout=rollout, measurements=measurements)
+    own = sampler is actor and draw is None and not actor.decoder.dropout.active and not plain_loops()
+    return Experience(**vars(scored), rollout=rollout, own_samples=own, measurements=measurements)
 
 
 def score_beside_references(
@@ -115,19 +131,22 @@ def score_beside_references(
     num_sequences, num_steps = tokens.shape
     memories = memory.repeat(num_sequences // len(batch)) if rows is None else memory.select(rows)
     if not references:
-        logits, states = actor.score(memories, tokens, mask)
-        return Scored(logits=logits, states=states.detach())
+        features, states = actor.features(memories, tokens, mask)
+        return Scored(actor=actor, features=features, states=states.detach())
     num_reference_steps = batch.references.shape[1]
     width = max(num_steps, num_reference_steps)
     both, both_masks = (
         torch.cat([pad(ours, (0, width - num_steps)), pad(given, (0, width - num_reference_steps))])
         for ours, given in ((tokens, batch.references), (mask, batch.reference_mask))
     )
-    logits, states = actor.score(Memory.stack(memories, memory), both, both_masks)
-    of_references = torch.log_softmax(logits[num_sequences:, :num_reference_steps], dim=2)
+    features, states = actor.features(Memory.stack(memories, memory), both, both_masks)
+    reference_logits = actor.logits_of(features.part(num_sequences, len(both), num_reference_steps))
+    reference_log_taken = log_taken(reference_logits, batch.references)
     return Scored(
-        logits=logits[:num_sequences, :num_steps],
+        actor=actor,
+        features=features.part(0, num_sequences, num_steps),
         states=states[:num_sequences, :num_steps].detach(),
-        reference_log_probabilities=of_references,
-        likelihood_loss=likelihood_loss(of_references, batch.references, batch.reference_mask),
+        reference_logits=reference_logits,
+        reference_log_taken=reference_log_taken,
+        likelihood_loss=-mean_over_sequences(reference_log_taken, batch.reference_mask),
     )

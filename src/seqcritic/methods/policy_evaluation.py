@@ -25,16 +25,18 @@ from seqcritic.data.batch import Batch
 from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
+from seqcritic.methods.counted_losses import expected_values, taken_and_penalties
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Rollout, roll_out
+from seqcritic.models.packed import Packed
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The critic's values [B, T, V], detached, its loss, and what to log."""
+    """The critic's values [N, V] of the counted tokens, detached, its loss, and what to log."""
 
-    values: Tensor
+    values: Packed
     loss: Tensor
     measurements: dict[str, Tensor]
 
@@ -52,7 +54,7 @@ def evaluate_policy(
     sample, mask = rollout.sample, rollout.sample.mask
     repeats = len(mask) // len(batch)
     memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
-    values = critic.values(memory, sample.tokens, actor_states, mask)
+    values = critic.counted_values(memory, sample.tokens, actor_states, mask)
     rewards = rollout.rewards
     if settings.temperature:
         rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
@@ -60,35 +62,38 @@ def evaluate_policy(
     if settings.temporal_difference:
         with torch.no_grad():
             memory = target_critic.encode(batch.references, batch.reference_mask).repeat(repeats)
-            target_values = target_critic.values(memory, sample.tokens, sample.states, mask)
-            state_values = losses.expected_values(sample.probabilities, target_values)
+            target_values = target_critic.counted_values(memory, sample.tokens, sample.states, mask)
+            state_values = expected_values(sample.probabilities, target_values)
             targets = losses.temporal_difference_targets(rewards, state_values, mask)
     else:
         targets = returns
     if rollout.further_returns is not None:
         targets = losses.several_sample_targets(targets, rollout.further_returns, settings.num_further)
-    loss = losses.critic_loss(values, sample.tokens, targets, mask, settings.variance_penalty)
+    predicted, penalties = taken_and_penalties(values, sample.tokens)
+    loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
     fixed = values.detach()
-    if not bool(torch.isfinite(fixed).all()):
-        raise NonFiniteError("a value of the critic is not finite")
-    return Evaluation(fixed, loss, _measurements(fixed, sample.tokens, targets, returns, mask))
+    counted = (field.detach()[mask] for field in (predicted, penalties, targets, returns))
+    return Evaluation(fixed, loss, _measurements(fixed.rows, *counted))
 
 
-def _measurements(values: Tensor, tokens: Tensor, targets: Tensor, returns: Tensor, mask: Tensor) -> dict[str, Tensor]:
+def _measurements(
+    values: Tensor, predicted: Tensor, penalties: Tensor, targets: Tensor, realised: Tensor
+) -> dict[str, Tensor]:
     """Return the figures that show whether the critic is ready: TD error, range and spread of Q̂, and how much
-    of the variance of the realised return it explains (on samples it has not yet learned from)."""
-    predicted = losses.taken(values, tokens)[mask]
-    counted = values[mask]
-    realised = returns[mask]
-    variances, means = torch.var_mean(counted, dim=1, correction=0)
-    minimum, maximum = torch.aminmax(counted)
+    of the variance of the realised return it explains (on samples it has not yet learned from).
+
+    Of the counted tokens: values [N, V], those of the sampled tokens, penalties, targets and returns [N].
+    """
+    minimum, maximum = torch.aminmax(values)
+    if not bool(torch.isfinite(minimum) & torch.isfinite(maximum)):
+        raise NonFiniteError("a value of the critic is not finite")
     unexplained = (realised - predicted).var(unbiased=False)
     return {
-        "td_error": (predicted - targets[mask]).square().mean(),
-        "q_mean": means.mean(),
+        "td_error": (predicted - targets).square().mean(),
+        "q_mean": values.mean(),
         "q_minimum": minimum,
         "q_maximum": maximum,
-        "q_variance": variances.mean(),
+        "q_variance": penalties.mean() / values.shape[1],
         "explained_variance": 1 - unexplained / realised.var(unbiased=False).clamp(min=1e-12),
     }
 

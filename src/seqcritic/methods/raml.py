@@ -16,8 +16,8 @@ import torch
 
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
+from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.edited_targets import draw_edited
-from seqcritic.methods.losses import likelihood_loss
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import score_beside_references
@@ -42,7 +42,7 @@ class Raml(RewardMethod):
         mask = torch.arange(targets.shape[1], device=targets.device) <= lengths[:, None]
         memory = actor.encode(batch.sources, batch.source_mask)
         scored = score_beside_references(actor, memory, targets, mask, batch, settings.likelihood_weight > 0)
-        loss = likelihood_loss(torch.log_softmax(scored.logits, dim=2), targets, mask)
+        loss = likelihood_loss(scored.logits, targets, mask)
         distances = prefix_distances(tokens, repeated.references, reference_lengths)
         distance = distances.gather(1, lengths[:, None]).to(loss.dtype).mean()
         measurements = {"actor_loss": loss.detach(), "target_distance": distance}

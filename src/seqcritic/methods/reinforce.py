@@ -15,6 +15,7 @@ from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
+from seqcritic.methods.counted_losses import soft_values
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import Experience, experience
@@ -58,14 +59,10 @@ class ReinforceCritic(RewardMethod):
         """Return the actor's loss plus the critic's."""
         seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings)
-        sample, mask = seen.rollout.sample, seen.rollout.sample.mask
-        log_probabilities = torch.log_softmax(seen.logits, dim=2)
-        actor_loss = losses.reinforce_loss(
-            losses.taken(log_probabilities, sample.tokens),
-            losses.returns_to_go(seen.rollout.rewards, mask),
-            losses.expected_values(log_probabilities.detach().exp(), critic.values),
-            mask,
-        )
+        mask = seen.rollout.sample.mask
+        baselines = soft_values(seen.logits.detach(), critic.values)
+        returns = losses.returns_to_go(seen.rollout.rewards, mask)
+        actor_loss = losses.reinforce_loss(seen.log_taken, returns, baselines, mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
         return Outcome(
             seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + critic.loss,

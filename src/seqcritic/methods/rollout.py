@@ -81,7 +81,7 @@ def roll_out(
     given = None if num_given is None else (batch.references, num_given)
     drawn = draw(actor, memory, caps, generator) if draw else sample(actor, memory, caps, generator, given)
     prefixes = prefix_scores(score, drawn.tokens, drawn.mask, batch)
-    rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.probabilities.dtype)
+    rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.states.dtype)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
     if not num_further:

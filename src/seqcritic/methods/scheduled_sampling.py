@@ -23,7 +23,7 @@ from torch import Tensor
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
 from seqcritic.method_settings import ScheduledSamplingSettings
-from seqcritic.methods.losses import likelihood_loss
+from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import score_beside_references
@@ -75,6 +75,6 @@ class ScheduledSampling(RewardMethod):
         inputs = mix_inputs(actor, memory, references, coins, numbers)
         weight = self.settings.likelihood_weight
         scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, weight > 0)
-        loss = likelihood_loss(torch.log_softmax(scored.logits, dim=2), references, batch.reference_mask)
+        loss = likelihood_loss(scored.logits, references, batch.reference_mask)
         measurements = {"actor_loss": loss.detach(), "reference_share": loss.new_tensor(share)}
         return Outcome(scored.add_likelihood(loss, weight), measurements | scored.likelihood_measurement())

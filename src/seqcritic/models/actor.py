@@ -13,6 +13,7 @@ from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder, State
 from seqcritic.models.encoder import BidirectionalEncoder, WindowEncoder
 from seqcritic.models.initialise import initialise
+from seqcritic.models.packed import Packed
 
 
 class Actor(nn.Module):
@@ -36,6 +37,7 @@ class Actor(nn.Module):
             settings.attention,
             dropout=settings.dropout,
             tied=settings.tied,
+            read_out=settings.read_out,
         )
         initialise(self, settings.initial_range, generator)
 
@@ -60,9 +62,17 @@ class Actor(nn.Module):
         """Return the unnormalised log-probabilities [B, V] of the next token."""
         return self.decoder.outputs(state)
 
-    def score(self, memory: Memory, tokens: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits [B, T, V] and states [B, T, H]; entry t belongs to token t given tokens 0..t-1.
+    def score(self, memory: Memory, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits [B, T, V] and states [B, T, H]; entry t belongs to token t given tokens 0..t-1."""
+        return self.decoder.run(memory, tokens)
 
-        Where a mask [B, T] is False nothing is computed: what is returned there has no meaning.
+    def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
+        """Return what `logits_of` makes the logits of the tokens from where the mask [B, T] is True; states [B, T, H].
+
+        Elsewhere nothing is computed.
         """
-        return self.decoder.run(memory, tokens, mask=mask)
+        return self.decoder.features(memory, tokens, mask=mask)
+
+    def logits_of(self, features: Packed) -> Packed:
+        """Return packed logits [N, V]: those of `score`, for the counted tokens alone."""
+        return self.decoder.read(features)

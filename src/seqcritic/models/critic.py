@@ -18,6 +18,7 @@ from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder
 from seqcritic.models.encoder import BidirectionalEncoder
 from seqcritic.models.initialise import initialise
+from seqcritic.models.packed import Packed
 
 
 class Critic(nn.Module):
@@ -38,6 +39,7 @@ class Critic(nn.Module):
             extra_size=actor_state_size if settings.reads_actor_states else 0,
             dropout=settings.dropout,
             tied=settings.tied,
+            read_out=settings.read_out,
         )
         initialise(self, settings.initial_range, generator)
 
@@ -45,11 +47,15 @@ class Critic(nn.Module):
         """Read the reference answers [B, T] with their mask."""
         return self.decoder.attention.remember(self.encoder(references, mask), mask)
 
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor | None = None) -> Tensor:
+    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
         """Return Q̂ [B, T, V]; entry t holds the value of every token at place t of predictions [B, T].
 
-        `actor_states` [B, T, H]: entry t is the actor's state that produces token t. Where a mask [B, T] is False
-        nothing is computed: what is returned there has no meaning.
+        `actor_states` [B, T, H]: entry t is the actor's state that produces token t.
         """
+        everywhere = torch.ones_like(predictions, dtype=torch.bool)
+        return self.counted_values(memory, predictions, actor_states, everywhere).padded()
+
+    def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
+        """Return the values [N, V] of the places where the mask [B, T] is True; elsewhere nothing is computed."""
         extra = actor_states.detach() if self.reads_actor_states else None
-        return self.decoder.run(memory, predictions, extra, mask)[0]
+        return self.decoder.read(self.decoder.features(memory, predictions, extra, mask)[0])

@@ -2,8 +2,8 @@
 
     y_t ~ g(s_{t-1}, c_{t-1}),   s_t = f(s_{t-1}, c_{t-1}, e(y_t)),   c_t = glimpse(s_t)
 
-f is a GRU; s_0 is learned, c_0 is the glimpse taken with it, before the first token. The read-out g is linear in
-[s, c]. What depends only on the tokens is computed before the loop, the read-out after it, and one product of the
+f is a GRU; s_0 is learned, c_0 is the glimpse taken with it, before the first token. The read-out g is one of those in
+read_out.py. What depends only on the tokens is computed before the loop, the read-out after it, and one product of the
 new state serves both the next gates and the query.
 
 Shapes: B examples, T tokens, V vocabulary, H state, C memory, X extra input.
@@ -22,7 +22,9 @@ from seqcritic.models.attention import Attention, Memory
 from seqcritic.models.dropout import Dropout
 from seqcritic.models.lookup import project_table, project_tokens
 from seqcritic.models.native_step import next_hidden, step_kernels, take_glimpse
-from seqcritic.models.packing import pack, put_rows
+from seqcritic.models.packed import Packed
+from seqcritic.models.packing import pack
+from seqcritic.models.read_out import build_read_out
 from seqcritic.models.recurrence import attended_scan, plain_loops
 
 
@@ -54,20 +56,6 @@ class State(NamedTuple):
         return State(torch.cat(hidden), torch.cat(glimpse), torch.cat(gates), fixed[0])
 
 
-class TiedReadOut(nn.Module):
-    """A read-out through the decoder's own embedding: g(x) = E (P x) + b."""
-
-    def __init__(self, size: int, embedding: nn.Embedding) -> None:
-        super().__init__()
-        self.embedding = embedding
-        self.projection = nn.Linear(size, embedding.embedding_dim, bias=False)
-        self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings))
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return outputs [..., V] of features [..., H + C]."""
-        return nn.functional.linear(self.projection(features), self.embedding.weight, self.bias)
-
-
 class Decoder(nn.Module):
     """A GRU with attention that reads one token (and an optional extra vector) a step."""
 
@@ -80,6 +68,7 @@ class Decoder(nn.Module):
         extra_size: int = 0,
         dropout: float = 0.0,
         tied: bool = False,
+        read_out: int | None = None,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -91,11 +80,7 @@ class Decoder(nn.Module):
         self.extra_gates = nn.Linear(extra_size, 3 * hidden, bias=False) if extra_size else None
         self.attention = Attention(hidden, memory_size, attention_size)
         self.dropout = Dropout(dropout)
-        self.read_out: nn.Module = (
-            TiedReadOut(hidden + memory_size, embedding)
-            if tied
-            else nn.Linear(hidden + memory_size, embedding.num_embeddings)
-        )
+        self.read_out = build_read_out(hidden + memory_size, embedding, tied, read_out)
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first token, its glimpse taken."""
@@ -113,18 +98,30 @@ class Decoder(nn.Module):
         result: Tensor = self.read_out(torch.cat([state.hidden, state.glimpse], dim=-1))
         return result
 
-    def run(
-        self, memory: Memory, tokens: Tensor, extra: Tensor | None = None, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def run(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return read-outs [B, T, V] and states [B, T, H] at every step of given tokens [B, T].
 
         Entry t is computed before token t is consumed, so it depends on tokens 0..t-1 only; the last token
-        is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1. Where a mask [B, T] is
-        False nothing is computed: what is returned there has no meaning.
+        is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1.
         """
+        features, states = self.features(memory, tokens, extra)
+        return self.read(features).padded(), states
+
+    def read(self, features: Packed) -> Packed:
+        """Return the read-outs [N, V] of packed features."""
+        return features._replace(rows=self.read_out(features.rows))
+
+    def features(
+        self, memory: Memory, tokens: Tensor, extra: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[Packed, Tensor]:
+        """Return what the read-outs of `run` are made from, [s; c] with its dropout, packed, and states [B, T, H].
+
+        Where a mask [B, T] is False nothing is computed: states there have no meaning.
+        """
+        counted = torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask
         if plain_loops():
-            return self._run_plainly(memory, tokens, extra)
-        packing = pack(torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask)
+            return self._features_plainly(memory, tokens, extra, counted)
+        packing = pack(counted)
         following = packing.places[packing.num_first :]
         inputs = self._input_gates(
             tokens.reshape(-1)[following - 1], None if extra is None else extra.flatten(0, 1)[following]
@@ -137,15 +134,14 @@ class Decoder(nn.Module):
             *self._state_product(),
             self.glimpse_gates.weight,
         )
-        outputs = self.read_out(self.dropout(torch.cat([states, glimpses], dim=1)))
-        places, (batch, length) = packing.places, tokens.shape
-        return (
-            put_rows(outputs, places, tokens.numel()).view(batch, length, -1),
-            put_rows(states, places, tokens.numel()).view(batch, length, -1),
-        )
+        rows = self.dropout(torch.cat([states, glimpses], dim=1))
+        features = Packed(rows, packing.places, (tokens.shape[0], tokens.shape[1]))
+        return features, features.spread(states)
 
-    def _run_plainly(self, memory: Memory, tokens: Tensor, extra: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The reference for `run`: the same equations, one step after the other."""
+    def _features_plainly(
+        self, memory: Memory, tokens: Tensor, extra: Tensor | None, mask: Tensor
+    ) -> tuple[Packed, Tensor]:
+        """The reference for `features`: the same equations, one step after the other, for all places."""
         inputs = self._input_gates(tokens[:, :-1], None if extra is None else extra[:, 1:])
         fixed = Fixed(*self._state_product(), None)
         state = self._look(memory, self.initial.expand(memory.annotations.shape[0], self.hidden), fixed)
@@ -156,7 +152,7 @@ class Decoder(nn.Module):
             glimpses.append(state.glimpse)
         states = torch.stack(hiddens, dim=1)
         features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=2)
-        return self.read_out(self.dropout(features)), states
+        return Packed.of(self.dropout(features), mask), states
 
     def attend(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> Tensor:
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t, as in `run`."""

@@ -148,9 +148,11 @@ class Learner:
     def _clip(self, name: str) -> float:
         """Limit the gradient's norm and return what it was."""
         limit = self.settings.training.clip_norm
-        parameters = getattr(self.networks, name).parameters()
-        norm = nn.utils.clip_grad_norm_(parameters, math.inf if limit is None else limit)
+        parameters = list(getattr(self.networks, name).parameters())
+        norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
         _require_finite(f"the gradient of the {name}", norm)
+        if limit is not None and norm.item() > limit:
+            nn.utils.clip_grads_with_norm_(parameters, limit, norm)
         return norm.item()
 
     def _move_followers(self) -> None:

@@ -1,0 +1,66 @@
+"""What the losses ask of packed logits and values: one number for each counted token, and the losses made of them.
+
+The formulas are those of losses.py. They are computed by vocabulary_sums.py, or, where the reference loops are asked
+for, as they are written.
+
+Shapes: B sequences, T tokens, N counted tokens, V vocabulary. Results are [B, T], 0 where nothing counts.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqcritic.decoding.sampling import Sample
+from seqcritic.methods import losses, vocabulary_sums
+from seqcritic.models.actor import Actor
+from seqcritic.models.packed import Packed
+from seqcritic.models.recurrence import plain_loops
+
+
+def log_taken(logits: Packed, tokens: Tensor) -> Tensor:
+    """log p(y_t) of tokens [B, T]."""
+    rows, taken = logits.rows, logits.take(tokens)
+    if plain_loops():
+        return logits.spread(losses.taken(torch.log_softmax(rows, dim=1), taken))
+    return logits.spread(vocabulary_sums.log_taken(rows, taken))
+
+
+def sampled_log_taken(actor: Actor, features: Packed, sample: Sample) -> Tensor:
+    """log p(ŷ_t) of what this very actor has just drawn: known from then, only the gradient is left to compute."""
+    read_out = actor.decoder.read_out
+    inputs, tokens = read_out.inputs(features.rows), features.take(sample.tokens)
+    probabilities, known = features.align(sample.probabilities), features.take(sample.log_taken)
+    return features.spread(
+        vocabulary_sums.known_log_taken(inputs, read_out.weight, read_out.bias, tokens, probabilities, known)
+    )
+
+
+def soft_values(logits: Packed, values: Packed, temperature: float = 0.0) -> Tensor:
+    """Σ_a p(a) Q(a) + τ H(p). Values are constants."""
+    rows, constants = logits.rows, logits.align(values.detach())
+    if plain_loops():
+        expected = losses.expected_values(torch.softmax(rows, dim=1), constants)
+        if temperature:
+            expected = expected + temperature * losses.entropies(torch.log_softmax(rows, dim=1))
+        return logits.spread(expected)
+    return logits.spread(vocabulary_sums.soft_values(rows, constants, temperature))
+
+
+def expected_values(probabilities: Packed, values: Packed) -> Tensor:
+    """Σ_a p(a) Q(a), of constants alone."""
+    return values.spread(losses.expected_values(values.align(probabilities), values.rows))
+
+
+def taken_and_penalties(values: Packed, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Q̂(ŷ_t) of tokens [B, T], and C_t, the variance penalty."""
+    rows, taken = values.rows, values.take(tokens)
+    if plain_loops():
+        return values.spread(losses.taken(rows, taken)), values.spread(losses.variance_penalty(rows))
+    of_tokens, spreads = vocabulary_sums.taken_and_spread(rows, taken)
+    return values.spread(of_tokens), values.spread(spreads)
+
+
+def likelihood_loss(logits: Packed, references: Tensor, mask: Tensor) -> Tensor:
+    """−Σ_t log p(y_t | Y_1..t-1, X) of references [B, T]."""
+    return -losses.mean_over_sequences(log_taken(logits, references), mask)

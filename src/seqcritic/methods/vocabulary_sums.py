@@ -1,0 +1,138 @@
+"""Sums over the vocabulary with a backward pass written by hand: one pass over the numbers where PyTorch makes several.
+
+With a vocabulary of words, logits and values [N, V] are the largest tensors of an update by far. Each function here
+makes of them what a loss needs of one token, keeps one tensor of their size, and makes one for the gradient:
+
+    log p(y)                         d/d logit_a = [a = y] − p_a
+    U = Σ_a p_a (Q_a − τ log p_a)    d/d logit_a = p_a (Q_a − τ log p_a − U)
+    Q_y,  C = Σ_a (Q_a − Q̄)²         d/d Q_a     = [a = y],   2 (Q_a − Q̄)
+
+(In the second the derivative of −τ log p itself drops out, for Σ_a p_a d log p_a = 0; in the last that of Q̄ does.)
+
+Shapes: N tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def _normalisers(logits: Tensor, probabilities: Tensor) -> Tensor:
+    """log Σ_a exp logit_a, [N, 1], of logits and probabilities [N, V]: logit_a − log p_a, of the largest of both."""
+    return logits.amax(dim=1, keepdim=True) - probabilities.amax(dim=1, keepdim=True).log()
+
+
+def _log_taken_gradient(probabilities: Tensor, tokens: Tensor, by_taken: Tensor) -> Tensor:
+    """Return [N, V], the gradient of the logits where that of log p(y) is [N]."""
+    weights = by_taken[:, None]
+    return torch.mul(probabilities, -weights).scatter_add_(1, tokens[:, None], weights)
+
+
+class LogTaken(torch.autograd.Function):
+    """log p(y)."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, tokens: Tensor) -> Tensor:
+        """Return [N] for logits [N, V] and tokens [N]."""
+        probabilities = torch.softmax(logits, dim=1)
+        ctx.save_for_backward(probabilities, tokens)
+        return (logits.gather(1, tokens[:, None]) - _normalisers(logits, probabilities))[:, 0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_taken: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient of the logits."""
+        probabilities, tokens = ctx.saved_tensors
+        return _log_taken_gradient(probabilities, tokens, by_taken), None
+
+
+class KnownLogTaken(torch.autograd.Function):
+    """log p(y) of a read-out W x + b, where it and p are known: only the gradient is computed."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, tokens: Tensor, probabilities: Tensor, known: Tensor
+    ) -> Tensor:
+        """Return what is known, [N], for inputs x [N, F], weight [V, F], bias [V], tokens [N] and p [N, V]."""
+        ctx.save_for_backward(inputs, weight, tokens, probabilities)
+        return known.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_taken: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of inputs, weight and bias."""
+        inputs, weight, tokens, probabilities = ctx.saved_tensors
+        by_logits = _log_taken_gradient(probabilities, tokens, by_taken)
+        return by_logits @ weight, by_logits.t() @ inputs, by_logits.sum(dim=0), None, None, None
+
+
+class SoftValues(torch.autograd.Function):
+    """Σ_a p_a (Q_a − τ log p_a), the values being constants."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, values: Tensor, temperature: float) -> Tensor:
+        """Return [N] for logits and values [N, V]."""
+        probabilities = torch.softmax(logits, dim=1)
+        worth = values
+        if temperature:
+            worth = values - temperature * (logits - _normalisers(logits, probabilities))
+        expected: Tensor = torch.linalg.vecdot(probabilities, worth)
+        ctx.save_for_backward(probabilities, worth, expected)
+        return expected
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_expected: Tensor) -> tuple[Tensor, None, None]:
+        """Return the gradient of the logits."""
+        probabilities, worth, expected = ctx.saved_tensors
+        return (worth - expected[:, None]).mul_(probabilities).mul_(by_expected[:, None]), None, None
+
+
+class TakenAndSpread(torch.autograd.Function):
+    """Q_y and Σ_a (Q_a − Q̄)²."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Return twice [N] for values [N, V] and tokens [N]."""
+        deviations = values - values.mean(dim=1, keepdim=True)
+        ctx.save_for_backward(deviations, tokens)
+        ctx.set_materialize_grads(False)
+        return values.gather(1, tokens[:, None])[:, 0], torch.linalg.vector_norm(deviations, dim=1).square()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_taken: Tensor | None, by_spread: Tensor | None) -> tuple[Tensor, None]:
+        """Return the gradient of the values."""
+        deviations, tokens = ctx.saved_tensors
+        gradient = torch.zeros_like(deviations) if by_spread is None else deviations * (2 * by_spread)[:, None]
+        return gradient if by_taken is None else gradient.scatter_add_(1, tokens[:, None], by_taken[:, None]), None
+
+
+def log_taken(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Return log p(y), [N]; see LogTaken."""
+    result: Tensor = LogTaken.apply(logits, tokens)  # type: ignore[no-untyped-call]
+    return result
+
+
+def known_log_taken(
+    inputs: Tensor, weight: Tensor, bias: Tensor, tokens: Tensor, probabilities: Tensor, known: Tensor
+) -> Tensor:
+    """Return what is known of log p(y), [N], with its gradient; see KnownLogTaken."""
+    result: Tensor = KnownLogTaken.apply(inputs, weight, bias, tokens, probabilities, known)  # type: ignore[no-untyped-call]
+    return result
+
+
+def soft_values(logits: Tensor, values: Tensor, temperature: float) -> Tensor:
+    """Return Σ_a p_a (Q_a − τ log p_a), [N]; see SoftValues."""
+    result: Tensor = SoftValues.apply(logits, values, temperature)  # type: ignore[no-untyped-call]
+    return result
+
+
+def taken_and_spread(values: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Q_y and Σ_a (Q_a − Q̄)², each [N]; see TakenAndSpread."""
+    result: tuple[Tensor, Tensor] = TakenAndSpread.apply(values, tokens)  # type: ignore[no-untyped-call]
+    return result

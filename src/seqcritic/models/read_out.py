@@ -1,0 +1,74 @@
+"""From state and glimpse to one number for each token of the vocabulary: three read-outs.
+
+    own matrix               g(x) = W x + b
+    through a chosen width   g(x) = W tanh(P x + a) + b
+    tied                     g(x) = E P x + b,   E the decoder's embedding
+
+With a vocabulary of words the last product is most of an update; a narrower layer before it makes it as much cheaper.
+What it is made of, inputs, weight and bias, can be asked for: where its result is known already, the gradient alone is
+computed.
+
+Shapes: F features, the size of [state; glimpse], V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class OwnReadOut(nn.Linear):
+    """A read-out with a matrix of its own."""
+
+    def inputs(self, features: Tensor) -> Tensor:
+        """Return what the matrix is multiplied with."""
+        return features
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return outputs [..., V] of features [..., F]."""
+        return super().forward(self.inputs(features))
+
+
+class ProjectedReadOut(OwnReadOut):
+    """A read-out through a layer of a chosen width, with a matrix of its own."""
+
+    def __init__(self, size: int, width: int, num_tokens: int) -> None:
+        super().__init__(width, num_tokens)
+        self.projection = nn.Linear(size, width)
+
+    def inputs(self, features: Tensor) -> Tensor:
+        """Return what the matrix is multiplied with."""
+        return torch.tanh(self.projection(features))
+
+
+class TiedReadOut(nn.Module):
+    """A read-out through the decoder's own embedding."""
+
+    def __init__(self, size: int, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.projection = nn.Linear(size, embedding.embedding_dim, bias=False)
+        self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings))
+
+    @property
+    def weight(self) -> Tensor:
+        """The embedding's matrix."""
+        return self.embedding.weight
+
+    def inputs(self, features: Tensor) -> Tensor:
+        """Return what the matrix is multiplied with."""
+        result: Tensor = self.projection(features)
+        return result
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return outputs [..., V] of features [..., F]."""
+        return nn.functional.linear(self.inputs(features), self.weight, self.bias)
+
+
+def build_read_out(size: int, embedding: nn.Embedding, tied: bool, width: int | None) -> OwnReadOut | TiedReadOut:
+    """Return the read-out of features of some size; `width` None: no layer before the matrix, or the tied one's own."""
+    if tied:
+        return TiedReadOut(size, embedding)
+    if width is None:
+        return OwnReadOut(size, embedding.num_embeddings)
+    return ProjectedReadOut(size, width, embedding.num_embeddings)

@@ -1,0 +1,147 @@
+"""The losses on packed rows against the formulas of losses.py, in value and gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from enumeration import gradients, largest_difference
+from seqcritic.config import ActorSettings
+from seqcritic.data.batch import pad
+from seqcritic.decoding.sampling import sample
+from seqcritic.methods import counted_losses, losses, vocabulary_sums
+from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
+from seqcritic.models.packed import Packed
+from seqcritic.models.recurrence import reference_loops
+
+GENERATOR = torch.Generator().manual_seed(0)
+MASK = torch.tensor([[True, True, True], [True, False, False], [False, False, False], [True, True, False]])
+NUM_TOKENS = 5
+TOKENS = torch.randint(NUM_TOKENS, MASK.shape, generator=GENERATOR)
+WEIGHTS = torch.randn(2, *MASK.shape, dtype=torch.float64, generator=GENERATOR)
+VALUES = 3 * torch.randn(*MASK.shape, NUM_TOKENS, dtype=torch.float64, generator=GENERATOR)
+Sums = Callable[[Tensor], Tensor]
+
+
+def make_outputs() -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return (4 * torch.randn(*MASK.shape, NUM_TOKENS, dtype=torch.float64, generator=generator)).requires_grad_()
+
+
+def weighted(*per_token: Tensor) -> Tensor:
+    """Return a sum over the counted tokens in which each counts differently."""
+    return sum(
+        (torch.where(MASK, part, 0.0) * weights).sum() for part, weights in zip(per_token, WEIGHTS, strict=False)
+    )  # type: ignore[return-value]
+
+
+def soft_values(outputs: Tensor, temperature: float) -> Tensor:
+    entropies = losses.entropies(torch.log_softmax(outputs, 2))
+    return losses.expected_values(torch.softmax(outputs, 2), VALUES) + temperature * entropies
+
+
+def packed(outputs: Tensor) -> Packed:
+    return Packed.of(outputs, MASK)
+
+
+PAIRS: dict[str, tuple[Sums, Sums]] = {
+    "log_taken": (
+        lambda outputs: weighted(counted_losses.log_taken(packed(outputs), TOKENS)),
+        lambda outputs: weighted(losses.taken(torch.log_softmax(outputs, 2), TOKENS)),
+    ),
+    "likelihood_loss": (
+        lambda outputs: counted_losses.likelihood_loss(packed(outputs), TOKENS, MASK),
+        lambda outputs: losses.likelihood_loss(torch.log_softmax(outputs, 2), TOKENS, MASK),
+    ),
+    "expected value": (
+        lambda outputs: weighted(counted_losses.soft_values(packed(outputs), packed(VALUES))),
+        lambda outputs: weighted(soft_values(outputs, 0.0)),
+    ),
+    "soft value": (
+        lambda outputs: weighted(counted_losses.soft_values(packed(outputs), packed(VALUES), 0.7)),
+        lambda outputs: weighted(soft_values(outputs, 0.7)),
+    ),
+    "taken and penalties": (
+        lambda outputs: weighted(*counted_losses.taken_and_penalties(packed(outputs), TOKENS)),
+        lambda outputs: weighted(losses.taken(outputs, TOKENS), losses.variance_penalty(outputs)),
+    ),
+    "taken alone": (
+        lambda outputs: weighted(counted_losses.taken_and_penalties(packed(outputs), TOKENS)[0]),
+        lambda outputs: weighted(losses.taken(outputs, TOKENS)),
+    ),
+    "penalties alone": (
+        lambda outputs: weighted(counted_losses.taken_and_penalties(packed(outputs), TOKENS)[1]),
+        lambda outputs: weighted(losses.variance_penalty(outputs)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("ours", "formula"), PAIRS.values(), ids=PAIRS)
+def test_values_and_gradients_are_those_of_the_formulas(ours: Sums, formula: Sums):
+    outputs = make_outputs()
+    (our_gradient,) = torch.autograd.grad(ours(outputs), outputs)
+    (gradient,) = torch.autograd.grad(formula(outputs), outputs)
+    assert ours(outputs).item() == pytest.approx(formula(outputs).item(), abs=1e-10)
+    assert torch.allclose(our_gradient, gradient, rtol=0, atol=1e-10)
+    with reference_loops():
+        assert ours(outputs).item() == pytest.approx(formula(outputs).item(), abs=1e-10)
+
+
+def test_expected_values_find_the_rows_of_another_order():
+    probabilities = torch.softmax(make_outputs().detach(), 2)
+    turned = torch.arange(int(MASK.sum())).flip(0)
+    rows = packed(probabilities)
+    other = Packed(rows.rows[turned], rows.places[turned], rows.shape)
+    expected = torch.where(MASK, losses.expected_values(probabilities, VALUES), 0.0)
+    assert torch.allclose(counted_losses.expected_values(other, packed(VALUES)), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("read_out", [{}, {"read_out": 3}, {"tied": True}], ids=["own", "projected", "tied"])
+def test_what_an_actor_has_drawn_itself_needs_no_second_read_out(
+    read_out: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    settings = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None, **read_out)
+    actor = Actor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(2)).double()
+    memory = actor.encode(*pad([[1, 2, 3], [4], [2, 1]]))
+    fixed = Memory(*(field.detach() for field in memory))
+    drawn = sample(actor, fixed, torch.tensor([3, 6, 5]), torch.Generator().manual_seed(3))
+    features, _ = actor.features(memory, drawn.tokens, drawn.mask)
+    weights = torch.randn(drawn.tokens.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    expected = counted_losses.log_taken(actor.logits_of(features), drawn.tokens)
+    expected_gradients = gradients((weights * expected).sum(), actor)
+    monkeypatch.setattr(actor.decoder.read_out, "forward", None)
+    found = counted_losses.sampled_log_taken(actor, features, drawn)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-10)
+    assert largest_difference(gradients((weights * found).sum(), actor), expected_gradients) < 1e-10
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 4])
+def test_gradients_are_those_of_finite_differences(num_rows: int):
+    outputs = make_outputs().flatten(0, 1)[:num_rows].detach().requires_grad_()
+    tokens, values = TOKENS.flatten()[:num_rows], VALUES.flatten(0, 1)[:num_rows]
+    assert torch.autograd.gradcheck(lambda rows: vocabulary_sums.log_taken(rows, tokens), outputs)
+    assert torch.autograd.gradcheck(lambda rows: vocabulary_sums.soft_values(rows, values, 0.7), outputs)
+    assert torch.autograd.gradcheck(lambda rows: vocabulary_sums.taken_and_spread(rows, tokens), outputs)
+
+
+def test_tokens_of_vanishing_probability_have_finite_logarithms():
+    logits = torch.tensor([[0.0, -300.0, 3.0], [-1e4, 1e4, 0.0]], requires_grad=True)
+    found = vocabulary_sums.log_taken(logits, torch.tensor([1, 0]))
+    assert torch.allclose(found, torch.log_softmax(logits, 1)[[0, 1], [1, 0]], rtol=1e-6)
+    (gradient,) = torch.autograd.grad(found.sum(), logits)
+    assert torch.allclose(gradient.sum(1), torch.zeros(2), atol=1e-6)
+    soft = vocabulary_sums.soft_values(logits, torch.ones(2, 3), 0.5)
+    assert bool(torch.isfinite(soft).all())
+
+
+def test_gradients_can_be_asked_for_twice():
+    outputs = make_outputs()
+    for ours, _ in PAIRS.values():
+        loss = ours(outputs)
+        first, second = (torch.autograd.grad(loss, outputs, retain_graph=True)[0] for _ in range(2))
+        assert torch.equal(first, second)
