@@ -9,7 +9,7 @@ from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.models import hypotheses
 from seqcritic.models.actor import Actor
-from seqcritic.models.hypotheses import Hypotheses
+from seqcritic.models.hypotheses import Hypotheses, Keys
 
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]
 WIDTH = 3
@@ -49,3 +49,15 @@ def test_steps_and_logits_are_those_of_the_decoder(
         live = search.step(live, parents.flatten(), tokens)
         state = actor.step(memory.select(rows.repeat_interleave(WIDTH)), state.select(parents.flatten()), tokens)
     assert live.hidden.std() > 0.01
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [0.1, 8.0, 40.0, 600.0])
+def test_matching_is_the_logistic_function_however_large_its_arguments(scale: float, dtype: torch.dtype):
+    generator = torch.Generator().manual_seed(1)
+    keys = scale * (2 * torch.rand(3, 5, 4, generator=generator, dtype=dtype) - 1)
+    queries = scale * (2 * torch.rand(2, 6, 4, generator=generator, dtype=dtype) - 1)
+    rows = torch.tensor([2, 0])
+    found = Keys(keys).select(rows).match(queries)
+    expected = torch.sigmoid(keys[rows][:, None] + queries[:, :, None])
+    assert torch.allclose(found, expected, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-30)

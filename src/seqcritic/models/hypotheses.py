@@ -14,6 +14,8 @@ F features that the matrix of the vocabulary is multiplied with, V vocabulary.
 
 from __future__ import annotations
 
+import math
+from copy import copy
 from typing import NamedTuple
 
 import torch
@@ -42,7 +44,7 @@ class Hypotheses:
 
     def __init__(self, decoder: Decoder, memory: Memory, width: int) -> None:
         assert decoder.extra_gates is None, "the actor's decoder reads tokens alone"
-        self.decoder, self.keys, self.penalty = decoder, memory.keys, memory.penalty
+        self.decoder, self.keys, self.penalty = decoder, Keys(memory.keys), memory.penalty
         batch, num_places, attention = memory.keys.shape
         inner, self.weight, self.bias = _layers(decoder.read_out)
         size = decoder.hidden
@@ -71,11 +73,11 @@ class Hypotheses:
 
     def start(self) -> Live:
         """Return one hypothesis for each example, before its first token."""
-        return self._look(self.decoder.initial.expand(len(self.keys), self.decoder.hidden))
+        return self._look(self.decoder.initial.expand(len(self.penalty), self.decoder.hidden))
 
     def keep(self, rows: Tensor) -> None:
         """Drop all examples but some."""
-        self.keys, self.penalty, self.values = self.keys[rows], self.penalty[rows], self.values[rows]
+        self.keys, self.penalty, self.values = self.keys.select(rows), self.penalty[rows], self.values[rows]
         if self.lifted is not None:
             self.lifted = self.lifted[rows]
 
@@ -104,8 +106,8 @@ class Hypotheses:
 
     def _look(self, hidden: Tensor) -> Live:
         gates, queries, addend = torch.addmm(self.product_bias, hidden, self.product).tensor_split(self.bounds, 1)
-        queries = queries.reshape(len(self.keys), -1, self.keys.shape[2])  # [R, W, A]
-        energies = torch.sigmoid(self.keys[:, None] + queries[:, :, None]) @ self.energy
+        queries = queries.reshape(len(self.penalty), -1, len(self.energy))  # [R, W, A]
+        energies = self.keys.match(queries) @ self.energy
         weights = torch.softmax(energies + self.penalty[:, None], dim=2)
         seen = torch.bmm(weights, self.values).flatten(0, 1)
         glimpse_gates, rest = seen.tensor_split(self.bounds[:1], dim=1)
@@ -114,6 +116,34 @@ class Hypotheses:
         else:
             features = hidden if self.lifted is not None else torch.cat([hidden, rest], dim=1)
         return Live(hidden, gates, glimpse_gates, features, weights)
+
+
+class Keys:
+    """Keys [R, S, A] to be matched with the queries of many steps.
+
+    σ(k + q) = 1 / (1 + e^-k · e^-q): with e^-k known, no step needs an exponential of R · W · S · A numbers. That is
+    so only where no product can overflow; looking at it would hold a GPU up, which is quick enough as it is.
+    """
+
+    def __init__(self, keys: Tensor) -> None:
+        self.keys, self.limit = keys, -math.inf
+        self.inverse = keys
+        if keys.device.type == "cpu" and keys.dtype in (torch.float32, torch.float64) and keys.numel():
+            self.inverse = torch.exp(-keys)
+            self.limit = math.log(torch.finfo(keys.dtype).max) - 1 - float(keys.abs().max())
+
+    def select(self, rows: Tensor) -> Keys:
+        """Return the keys of some examples."""
+        some = copy(self)
+        some.keys, some.inverse = self.keys[rows], self.inverse[rows]
+        return some
+
+    def match(self, queries: Tensor) -> Tensor:
+        """Return σ(k + q), [R, W, S, A], for queries [R, W, A]."""
+        if self.limit > 0 and float(queries.abs().max()) < self.limit:
+            one = torch.ones((), dtype=queries.dtype)
+            return torch.addcmul(one, self.inverse[:, None], torch.exp(-queries)[:, :, None]).reciprocal_()
+        return torch.sigmoid(self.keys[:, None] + queries[:, :, None])
 
 
 def _layers(read_out: nn.Module) -> tuple[Tensor | None, Tensor, Tensor]:
