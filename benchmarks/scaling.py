@@ -31,6 +31,7 @@ from seqcritic.methods.rollout import EXTRA_STEPS
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.distributed import Processes, join_processes
+from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import Learner
 
 # Vocabulary, length, size of every layer, batch.
@@ -98,7 +99,6 @@ def _timed(function: Callable[..., Any], total: list[float]) -> Callable[..., An
 
 def work(label: str, workload: str) -> None:
     """Be one process of a team: time updates and let the first print them."""
-    torch.set_num_threads(1)
     with join_processes() as processes:
         found = time_updates(label, WORKLOADS[workload], time.perf_counter, processes)
         if processes.is_first:
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    torch.set_num_threads(1)
+    set_up_process(1)
     if options.command == "work":
         work(*options.rest)
         return

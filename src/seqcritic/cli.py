@@ -160,7 +160,9 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     _add_device(inspect)
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
-    report.add_argument("runs", nargs="+", metavar="RUN")
+    report.add_argument(
+        "runs", nargs="+", metavar="RUN|data.key=value", help="runs, or one comparison; and other text than theirs"
+    )
     report.add_argument(
         "--beam",
         type=_positive,
@@ -168,7 +170,9 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="WIDTH",
         help="judge runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
     )
-    report.add_argument("--out", default="report.html", metavar="FILE", help="the page (default: report.html)")
+    report.add_argument(
+        "--out", action="append", default=[], metavar="FILE.html|FILE.json", help="the page (default: report.html)"
+    )
 
 
 def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from seqcritic.errors import UserError
 from seqcritic.settings_io import load_recipe, recipe_names, to_yaml, with_method
@@ -104,14 +105,19 @@ def export(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write one page about some runs or a comparison."""
+    """Write one page about some runs or a comparison, or what is on it as JSON."""
     from seqcritic.comparing.gather import comparison_of_runs
     from seqcritic.report.page import render_page
     from seqcritic.training.watching import watched
 
     beam = options.beam if options.beam > 1 else None
-    comparison = comparison_of_runs([Path(run) for run in options.runs], beam=beam, watch=watched)
-    _write_page(options.out, render_page(comparison))
+    overrides = [argument for argument in options.runs if argument.startswith("data.") and "=" in argument]
+    runs = [Path(argument) for argument in options.runs if argument not in overrides]
+    if not runs:
+        raise UserError("report: name at least one run, or the folder of a comparison")
+    comparison = comparison_of_runs(runs, beam, watched, overrides)
+    for out in options.out or ["report.html"]:
+        _write_page(out, _to_json(comparison.to_dict()) if out.endswith(".json") else render_page(comparison))
     return 0
 
 
@@ -149,8 +155,7 @@ def diagnose(options: argparse.Namespace) -> int:
     )
     print_diagnosis(found)
     for out in options.out:
-        is_page = out.endswith(".html")
-        _write_page(out, render_diagnosis(found) if is_page else json.dumps(found.to_dict(), indent=1) + "\n")
+        _write_page(out, _to_json(found.to_dict()) if out.endswith(".json") else render_diagnosis(found))
     return 0
 
 
@@ -222,6 +227,10 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UserError(f"--rho: {options.rho} is not a finite number")
     if options.rho and options.beam == 1:
         raise UserError("--rho: greedy search has no length reward; give --beam with a width of at least 2")
+
+
+def _to_json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=1) + "\n"
 
 
 def _write_page(out: str, page: str) -> None:

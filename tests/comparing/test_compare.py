@@ -206,6 +206,25 @@ def test_a_report_of_a_comparison_is_its_page(comparison: Path, tmp_path: Path):
     assert (tmp_path / "page.html").read_bytes() == (comparison / "report.html").read_bytes()
 
 
+def test_a_comparison_is_judged_on_other_text_without_touching_its_own(comparison: Path, tmp_path: Path):
+    stored = {path: path.read_bytes() for path in comparison.glob("seed-*/*/evaluations/*.json")}
+    out = tmp_path / "other.json"
+    assert main(["report", str(comparison), "data.noise=0.5", "--out", str(out)]) == 0
+    own, other = (json.loads(path.read_text(encoding="utf-8")) for path in (comparison / "comparison.json", out))
+    assert [row["label"] for row in other["rows"]] == [row["label"] for row in own["rows"]]
+    assert "noise:0.5" in other["signature"]
+    assert "noise:0.5" not in own["signature"]
+    folder = comparison / f"seed-1/{own['rows'][0]['label']}"
+    assert other["rows"][0]["seed_scores"][0] == evaluate(folder, overrides=["data.noise=0.5"]).score
+    assert {path: path.read_bytes() for path in stored} == stored
+
+
+def test_other_text_needs_the_runs_of_a_comparison(comparison: Path, tmp_path: Path, refusal: Refusal):
+    shutil.copy(comparison / "comparison.json", tmp_path)
+    assert f"{tmp_path} holds no runs" in refusal("report", tmp_path, "data.noise=0.5", "--out", tmp_path / "x.json")
+    assert "name at least one run" in refusal("report", "data.noise=0.5")
+
+
 def test_other_settings_in_the_folder_are_refused_by_name(comparison: Path, short_recipe: Path, refusal: Refusal):
     before = snapshot(comparison)
     line = refusal(*arguments(short_recipe, comparison), "data.noise=0.5")

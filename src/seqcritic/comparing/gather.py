@@ -26,11 +26,24 @@ BASELINE = "likelihood"
 NUM_EXAMPLES = 20
 
 
-def comparison_of_runs(folders: Sequence[Path], beam: int | None = None, watch: Watch = unwatched) -> Comparison:
-    """Return the comparison in a folder, or evaluate runs; those that differ by their seed alone are one row."""
-    if len(folders) == 1 and (folders[0] / "comparison.json").is_file():
-        return _read(folders[0] / "comparison.json")
-    return compare_experiments(_experiments(folders), beam, watch)
+def comparison_of_runs(
+    folders: Sequence[Path], beam: int | None = None, watch: Watch = unwatched, overrides: Sequence[str] = ()
+) -> Comparison:
+    """Return the comparison in a folder, or evaluate runs; those that differ by their seed alone are one row.
+
+    With overrides, `data.key=value`, the runs or those of the comparison are judged on other text than their own.
+    """
+    if len(folders) != 1 or not (folders[0] / "comparison.json").is_file():
+        return compare_experiments(_experiments(folders), beam, watch, overrides=overrides)
+    stored = _read(folders[0] / "comparison.json")
+    if not overrides:
+        return stored
+    experiments = {row.label: sorted(folders[0].glob(f"seed-*/{row.label}")) for row in stored.rows}
+    if not all(experiments.values()):
+        raise UserError(f"{folders[0]} holds no runs; other text than theirs can only be judged where they are")
+    return compare_experiments(
+        experiments, beam, watch, stored.title, stored.configuration, stored.notes, overrides=overrides
+    )
 
 
 def compare_experiments(
@@ -40,12 +53,16 @@ def compare_experiments(
     title: str = "",
     configuration: str = "",
     notes: tuple[str, ...] = (),
+    overrides: Sequence[str] = (),
 ) -> Comparison:
     """Evaluate the runs of each experiment, one for each seed, on their test set and put the experiments side by side.
 
-    With `beam`, they are judged by beam search of that width too.
+    With `beam`, they are judged by beam search of that width too; with overrides, on other text.
     """
-    groups = {label: [judge_run(folder, label, beam, watch) for folder in runs] for label, runs in experiments.items()}
+    groups = {
+        label: [judge_run(folder, label, beam, watch, overrides) for folder in runs]
+        for label, runs in experiments.items()
+    }
     judged = [run for group in groups.values() for run in group]
     signatures = {run.greedy.signature for run in judged}
     if len(signatures) > 1:

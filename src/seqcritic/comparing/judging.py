@@ -39,9 +39,9 @@ class TestScore(TypedDict):
     seed_scores: tuple[float, ...]
 
 
-def judge_run(folder: Path, label: str, beam: int | None, watch: Watch) -> JudgedRun:
+def judge_run(folder: Path, label: str, beam: int | None, watch: Watch, overrides: Sequence[str] = ()) -> JudgedRun:
     """Evaluate a run, as far as it has not been evaluated before; progress is shown with the run's label."""
-    stored = StoredEvaluations(folder, with_prefix(f"{label}, seed {read_settings(folder).seed}", watch))
+    stored = StoredEvaluations(folder, with_prefix(f"{label}, seed {read_settings(folder).seed}", watch), overrides)
     greedy = stored.on_test()
     if beam is None:
         return JudgedRun(folder, greedy, None, GREEDY)

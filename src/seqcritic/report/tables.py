@@ -1,5 +1,6 @@
 """The comparison as a table: for the terminal and, as Markdown, for a README."""
 
+from collections.abc import Collection
 from typing import Literal
 
 from rich import box
@@ -108,9 +109,9 @@ def comparison_table(comparison: Comparison) -> Table:
     return table
 
 
-def markdown_table(comparison: Comparison) -> str:
-    """Write the comparison as a Markdown table, the best score in bold and the signature beneath."""
-    columns = list_columns(comparison)
+def markdown_table(comparison: Comparison, hidden: Collection[str] = ()) -> str:
+    """Write the comparison as a Markdown table, some columns hidden, the best in bold and the signature beneath."""
+    columns = [column for column in list_columns(comparison) if column.name not in hidden]
     bold = list_best(comparison)
     lines = [
         markdown_line([escape_markdown(column.heading) for column in columns]),

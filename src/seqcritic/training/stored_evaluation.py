@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ EVALUATIONS_FOLDER = "evaluations"
 
 
 class StoredEvaluations:
-    """Judges the best actor of a run, and reads what it has judged before."""
+    """Judges the best actor of a run on its text or on what overrides name, and reads what it has judged before."""
 
-    def __init__(self, run: Path, watch: Watch = unwatched) -> None:
+    def __init__(self, run: Path, watch: Watch = unwatched, overrides: Sequence[str] = ()) -> None:
         self.folder = run / EVALUATIONS_FOLDER
         self.watch = watch
-        self.model, self.task = load_for_evaluation(run, ())
+        self.model, self.task = load_for_evaluation(run, overrides)
+        # Judging on other text leaves what is stored of the run's own.
+        self.suffix = f"-{sha256(repr(sorted(overrides)).encode()).hexdigest()[:8]}" if overrides else ""
 
     def on_test(self, search: Search = GREEDY) -> RunEvaluation:
         """Return the evaluation of a search on the test set."""
@@ -57,7 +60,7 @@ class StoredEvaluations:
         return f"actor:{self.model.description['digests']['actor']}|{text}"
 
     def _remember(self, name: str, key: str, make: Callable[[], Any]) -> Any:
-        path = self.folder / f"{name}.json"
+        path = self.folder / f"{name}{self.suffix}.json"
         # A damaged file counts as none.
         with suppress(OSError, ValueError, KeyError, TypeError):
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -67,7 +70,7 @@ class StoredEvaluations:
         # A run may be another person's, which can be read and not written to.
         with suppress(OSError):
             self.folder.mkdir(exist_ok=True)
-            temporary = self.folder / f".{name}.{os.getpid()}.partial"
+            temporary = self.folder / f".{path.name}.{os.getpid()}.partial"
             temporary.write_text(json.dumps({"key": key, "result": result}, indent=1), encoding="utf-8")
             temporary.rename(path)
         return result

@@ -1,0 +1,34 @@
+"""The result pages are what their committed result files say."""
+
+from __future__ import annotations
+
+import pytest
+
+import results
+from paper import TABLE_1
+
+
+def test_every_page_is_up_to_date():
+    for path, content in results.pages():
+        assert path.read_text(encoding="utf-8") == content, f"{path}: run benchmarks/evidence/results.py"
+
+
+def test_every_study_has_a_page_that_shows_its_table():
+    shown = "".join(path.read_text(encoding="utf-8") for path in results.RESULTS.glob("*.md"))
+    for path in results.RESULTS.glob("*/comparison.json"):
+        assert (results.RESULTS / f"{path.parent.name}.md").is_file() or "<!-- spelling -->" in shown
+    assert shown.count("<!-- headlines -->") == 1
+
+
+def test_a_changed_figure_is_noticed():
+    path = results.RESULTS / "demo.md"
+    page = path.read_text(encoding="utf-8")
+    assert results.rendered(page.replace("| likelihood | 4", "| likelihood | 5")) == page
+
+
+def test_reductions_of_the_paper_are_those_it_tells():
+    told = {"L10-eta0.3": (6.5, 3.2), "L30-eta0.3": (7.1, 5.9), "L10-eta0.5": (9.2, 5.9), "L30-eta0.5": (11.0, 9.5)}
+    for setting, (mixed, alone) in told.items():
+        found = TABLE_1[setting]
+        assert found["actor-critic+likelihood"] == pytest.approx(mixed, abs=0.06)
+        assert found["actor-critic"] == pytest.approx(alone, abs=0.06)
