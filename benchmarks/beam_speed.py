@@ -20,6 +20,7 @@ WIDTH, LENGTH, SENTENCES = 10, 50, 32
 ROUNDS = 6
 PEERS = ("joeynmt", "opennmt")
 TARGET = 5.0
+PRODUCTS = "products"
 
 
 def measure(session: Session) -> list[Row]:
@@ -28,15 +29,16 @@ def measure(session: Session) -> list[Row]:
 
 
 def _compare(session: Session, tied: bool) -> Row:
+    request = {"width": WIDTH, "length": LENGTH, "sentences": SENTENCES, "tied": tied}
     with session.workers(OURS, *PEERS) as workers:
         jobs = []
         for side, worker in workers.items():
-            request = {"width": WIDTH, "length": LENGTH, "sentences": SENTENCES, "tied": tied}
             job = session.build(worker, side, kind="beam", workload="b", **request)
             length = job.run(1)["length"]
             if length != LENGTH:
                 raise SystemExit(f"{title(side)} wrote {length} tokens, not {LENGTH}")
             jobs.append(job)
+        jobs.append(session.build(workers[OURS], PRODUCTS, kind="beam-products", workload="b", **request))
         times = session.alternate(jobs, 1, ROUNDS)
     cpu = {side: [timing.cpu for timing in timings] for side, timings in times.items()}
     peer = better({side: cpu[side] for side in PEERS})
@@ -49,6 +51,7 @@ def _compare(session: Session, tied: bool) -> Row:
             "workload": WORKLOADS["b"].describe() + f", {SENTENCES} sentences at once",
             "times": milliseconds(times),
             "sentences_per_cpu_second": {side: SENTENCES / statistics.median(cpu[side]) for side in cpu},
+            "time_over_own_products": statistics.median(cpu[OURS]) / statistics.median(cpu[PRODUCTS]),
         },
         notes=(f"all sides search {SENTENCES} sources at once and never emit the end token",),
     )

@@ -65,6 +65,34 @@ class Beam:
         return {"length": min(len(hypotheses[0].tokens) for hypotheses in found)}
 
 
+class BeamProducts:
+    """The products of a beam search with its weight matrices that no order of sums avoids, bare.
+
+    At every step, for all hypotheses: the state's product with gates and query, and the one with the vocabulary, as
+    wide as the embedding; where the read-out is tied, the state's share of what the vocabulary is multiplied with.
+    """
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        workload = WORKLOADS[request["workload"]]
+        self.length = request["length"]
+        hypotheses = request["sentences"] * request["width"]
+        size, outputs = workload.size, workload.size * (5 if request.get("tied", False) else 4)
+        self.inputs = torch.randn(hypotheses, size)
+        self.weights = [torch.randn(outputs, size).t(), torch.randn(workload.vocabulary, size).t()]
+        self.results = [torch.empty(hypotheses, weight.shape[1]) for weight in self.weights]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the amount of work of one search."""
+        return {"operations": self.length * sum(2 * self.inputs.numel() * w.shape[1] for w in self.weights)}
+
+    def run(self, steps: int) -> dict[str, Any]:
+        """Do the products of so many searches."""
+        for _ in range(steps * self.length):
+            for weight, result in zip(self.weights, self.results, strict=True):
+                torch.mm(self.inputs, weight, out=result)
+        return {"length": self.length}
+
+
 if __name__ == "__main__":
     set_up_process(int(sys.argv[1]))
     serve(
@@ -75,6 +103,7 @@ if __name__ == "__main__":
             "products": build_products,
             "memory": Memory,
             "beam": Beam,
+            "beam-products": BeamProducts,
             "recipe-training": RecipeTraining,
             "recipe-evaluation": Evaluation,
         }

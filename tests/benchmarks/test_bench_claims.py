@@ -23,7 +23,7 @@ from side_by_side.session import Session
 from side_by_side.table import render_report
 
 SECONDS = {"seqcritic": 1.0, "joeynmt": 3.0, "opennmt": 2.5, "eole": 4.0}
-OF_KINDS = {"actor-critic": 3.0, "products": 0.8, "recipe-evaluation": 20.0}
+OF_KINDS = {"actor-critic": 3.0, "products": 0.8, "beam-products": 0.5, "recipe-evaluation": 20.0}
 
 
 class PretendedWorker:
@@ -111,6 +111,7 @@ def test_beam_search_is_told_in_sentences_a_second(session: Session):
     assert first.measured == pytest.approx(2.5)
     assert first.met is False
     assert first.details["sentences_per_cpu_second"]["seqcritic"] == pytest.approx(32.0)
+    assert first.details["time_over_own_products"] == pytest.approx(2.0)
 
 
 def test_a_beam_of_another_length_is_refused(session: Session, monkeypatch: pytest.MonkeyPatch):

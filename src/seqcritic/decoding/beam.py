@@ -25,9 +25,10 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.vocabulary import END
+from seqcritic.decoding.expanding import expand
 from seqcritic.decoding.sampling import default_caps
-from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
+from seqcritic.models.hypotheses import Hypotheses
 
 
 @dataclass(frozen=True)
@@ -58,67 +59,48 @@ def beam_search(
     caps = default_caps(source_mask) if caps is None else caps
     if width < 1 or num_best < 1 or bool((caps < 1).any()):
         raise ValueError("beam search needs a width, a number of hypotheses and caps of at least 1")
-    encoded = actor.encode(sources, source_mask)
-    memory, state = encoded, actor.start(encoded)
+    search = Hypotheses(actor.decoder, actor.encode(sources, source_mask), width)
+    live = search.start()
     rows = torch.arange(len(caps), device=caps.device)  # [R]
     precise = torch.float32 if caps.device.type == "mps" else torch.float64  # MPS has no float64
     log_probs = torch.zeros_like(caps, dtype=precise)[:, None]  # [R, W], -inf where nothing is alive
-    tokens = sources.new_empty(len(caps), 1, 0)  # [R, W, T]
+    trail: list[tuple[Tensor, Tensor]] = []  # of each step: parents, as places in [R * W] before it, and tokens
     results: list[list[Hypothesis]] = [[] for _ in range(len(caps))]
     to_beat = torch.full(caps.shape, -torch.inf, dtype=precise, device=caps.device)  # [B]
 
     for length in range(1, int(caps.max()) + 1):
         num_rows, num_live = log_probs.shape
-        log_probs, parents, chosen = _expand(actor.logits(state), log_probs, width)
-        parents += torch.arange(num_rows, device=rows.device)[:, None] * num_live  # now places in [R * W]
-        tokens = torch.cat([tokens.flatten(0, 1)[parents], chosen[:, :, None]], dim=2)
-
+        log_probs, parents, chosen = expand(search.logits(live), log_probs, width)
+        parents += torch.arange(num_rows, device=rows.device)[:, None] * num_live
         capped = caps[rows] == length
         closed = (log_probs > -torch.inf) & ((chosen == END) | capped[:, None])
-        columns = (rows[closed.nonzero()[:, 0]], tokens[closed], log_probs[closed])
-        for row, emitted, log_prob in zip(*(column.tolist() for column in columns), strict=True):
-            insort(results[row], _close(emitted, log_prob, length_reward), key=_rank)
-            del results[row][num_best:]
-            if len(results[row]) == num_best:
-                to_beat[row] = results[row][-1].score
+        if bool(closed.any()):
+            columns = (rows[closed.nonzero()[:, 0]], _trace(trail, parents[closed], chosen[closed]), log_probs[closed])
+            for row, emitted, log_prob in zip(*(column.tolist() for column in columns), strict=True):
+                insort(results[row], _close(emitted, log_prob, length_reward), key=_rank)
+                del results[row][num_best:]
+                if len(results[row]) == num_best:
+                    to_beat[row] = results[row][-1].score
 
         log_probs = log_probs.masked_fill(chosen == END, -torch.inf)
         going = ~capped & (_bound(log_probs, length_reward, length, caps[rows]) > to_beat[rows])
-        if not bool(going.any()):
-            break
-        rows, log_probs, tokens = rows[going], log_probs[going], tokens[going]
-        if log_probs.shape != (num_rows, num_live):
-            memory = encoded.select(rows.repeat_interleave(log_probs.shape[1]))
-        state = actor.step(memory, state.select(parents[going].flatten()), tokens[:, :, -1].flatten())
+        if not bool(going.all()):
+            if not bool(going.any()):
+                break
+            rows, log_probs, parents, chosen = rows[going], log_probs[going], parents[going], chosen[going]
+            search.keep(going)
+        trail.append((parents.flatten(), chosen.flatten()))
+        live = search.step(live, *trail[-1])
     return results
 
 
-def _expand(logits: Tensor, log_probs: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log-probability, parent and token of the most probable expansions, each [R, width] or all there are.
-
-    Only the `width` likeliest tokens of a hypothesis [R * W, V] can be among them. They are chosen by their logits, as
-    in greedy search, and added to log_probs [R, W], which are float64: rounding must not make unequal sums equal.
-    """
-    likeliest = _highest(logits, width)  # [R * W, K]
-    steps = torch.log_softmax(logits, dim=1).gather(1, likeliest)
-    sums = (log_probs[:, :, None] + steps.view(*log_probs.shape, -1)).flatten(1)  # [R, W * K]
-    best, places = sums.sort(dim=1, descending=True, stable=True)
-    best, places = best[:, :width], places[:, :width]
-    if bool(torch.isnan(best).any()):
-        raise NonFiniteError("a log-probability of the searching actor is not a number")
-    return best, places // likeliest.shape[1], likeliest.view(len(sums), -1).gather(1, places)
-
-
-def _highest(values: Tensor, count: int) -> Tensor:
-    """Return the places [N, count], or all V, of the highest values of [N, V] in falling order, equals by place."""
-    count = min(count, values.shape[1])
-    # topk leaves open which of equal values it returns; one value more shows where that matters.
-    highest, places = values.topk(min(count + 1, values.shape[1]), dim=1)
-    tied = (highest[:, count:] == highest[:, count - 1 : count]).any(dim=1)
-    if bool(tied.any()):
-        places[tied, :count] = values[tied].sort(dim=1, descending=True, stable=True).indices[:, :count]
-    places = places[:, :count].sort(dim=1).values
-    return places.gather(1, values.gather(1, places).sort(dim=1, descending=True, stable=True).indices)
+def _trace(trail: list[tuple[Tensor, Tensor]], parents: Tensor, tokens: Tensor) -> Tensor:
+    """Return all tokens [N, T] of hypotheses, given the places of their parents and their last tokens, both [N]."""
+    columns = [tokens]
+    for before, emitted in reversed(trail):
+        columns.append(emitted[parents])
+        parents = before[parents]
+    return torch.stack(columns[::-1], dim=1)
 
 
 def _bound(log_probs: Tensor, length_reward: float, length: int, caps: Tensor) -> Tensor:

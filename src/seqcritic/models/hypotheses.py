@@ -1,0 +1,159 @@
+"""The decoder for all hypotheses of a search at once, its weights and the memory prepared for the whole search.
+
+The W hypotheses of an example look at one memory, and most of what a step does with the glimpse c = Σ_j α_j h_j is
+linear. So it is done to the memory, once: with G, the glimpse's gates, and U = [U_s, U_c], the first matrix of the
+read-out,
+
+    G c = Σ_j α_j (G h_j),   U [s, c] = U_s s + Σ_j α_j (U_c h_j)
+
+These are the equations of `Decoder` summed in another order, so the two agree up to rounding.
+
+Shapes: R examples, W hypotheses of each, S places of the memory, C their size, A attention size, H state,
+F features that the matrix of the vocabulary is multiplied with, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, linear
+
+from seqcritic.models.attention import Memory
+from seqcritic.models.decoder import Decoder
+from seqcritic.models.lookup import project_tokens
+from seqcritic.models.read_out import OwnReadOut, ProjectedReadOut, TiedReadOut
+
+LIFTED = 1 << 25  # numbers that a memory times the matrix of the vocabulary may have: 128 MB in single precision
+
+
+class Live(NamedTuple):
+    """What is known of the hypotheses before their next tokens."""
+
+    hidden: Tensor  # [R * W, H]
+    gates: Tensor  # [R * W, 3H], the state's share of the next gates
+    glimpse_gates: Tensor  # [R * W, 3H], the glimpse's
+    features: Tensor  # [R * W, F]
+    weights: Tensor  # [R, W, S], the attention
+
+
+class Hypotheses:
+    """A decoder without extra input on a memory that its hypotheses share; nothing is recorded for gradients."""
+
+    def __init__(self, decoder: Decoder, memory: Memory, width: int) -> None:
+        assert decoder.extra_gates is None, "the actor's decoder reads tokens alone"
+        self.decoder, self.keys, self.penalty = decoder, Keys(memory.keys), memory.penalty
+        batch, num_places, attention = memory.keys.shape
+        inner, inner_bias = _inner_layer(decoder.read_out)
+        self.weight, self.bias = decoder.read_out.weight, decoder.read_out.bias
+        size = decoder.hidden
+        product = [decoder.state_gates.weight, 2 * decoder.attention.query.weight]
+        self.values = linear(
+            memory.annotations, decoder.glimpse_gates.weight
+        )  # [R, S, 3H and, where it is an addend of the features, F]
+        self.lifted: Tensor | None = None  # [R, S, V], U_c h where U is the matrix of the vocabulary itself
+        self.projected, self.squashed = inner is not None, isinstance(decoder.read_out, ProjectedReadOut)
+        if inner is not None:
+            product.append(inner[:, :size])
+            self.values = torch.cat([self.values, linear(memory.annotations, inner[:, size:])], dim=2)
+        elif width > 1 and batch * num_places * len(self.weight) <= LIFTED:
+            self.lifted = linear(memory.annotations, self.weight[:, size:])
+            self.weight = self.weight[:, :size]
+        else:
+            self.values = torch.cat([self.values, memory.annotations], dim=2)
+        self.product = torch.cat(product).t()  # [H, 3H + A and F]
+        self.bounds = [3 * size, 3 * size + attention]
+        bias = decoder.state_gates.bias
+        num_others = self.product.shape[1] - len(bias) - len(inner_bias)
+        self.product_bias = torch.cat([bias, bias.new_zeros(num_others), inner_bias])
+        self.energy = 2 * decoder.attention.energy.weight[0]
+        self.token_gates: Tensor | None = None  # [V, 3H]
+        if decoder.embedding.num_embeddings <= batch * width * num_places:  # a guess: as many steps as places
+            self.token_gates = linear(decoder.embedding.weight, decoder.token_gates.weight, decoder.token_gates.bias)
+
+    def start(self) -> Live:
+        """Return one hypothesis for each example, before its first token."""
+        return self._look(self.decoder.initial.expand(len(self.penalty), self.decoder.hidden))
+
+    def keep(self, rows: Tensor) -> None:
+        """Drop all examples but some."""
+        self.keys, self.penalty, self.values = self.keys.select(rows), self.penalty[rows], self.values[rows]
+        if self.lifted is not None:
+            self.lifted = self.lifted[rows]
+
+    def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:
+        """Return the hypotheses that continue those at places `parents` with `tokens`, both [R * W]."""
+        size = self.decoder.hidden
+        hidden, gates, glimpse_gates = (field.index_select(0, parents) for field in live[:3])
+        inputs = (self._input_gates(tokens) + glimpse_gates).to(hidden.dtype)
+        gates = gates.to(hidden.dtype)  # under autocast the products are narrower than the state
+        reset, update = torch.sigmoid(inputs[:, : 2 * size] + gates[:, : 2 * size]).chunk(2, dim=1)
+        candidate = torch.tanh(torch.addcmul(inputs[:, 2 * size :], reset, gates[:, 2 * size :]))
+        return self._look(torch.lerp(candidate, hidden, update))
+
+    def logits(self, live: Live) -> Tensor:
+        """Return the unnormalised log-probabilities [R * W, V] of the next token."""
+        logits = torch.addmm(self.bias, live.features, self.weight.t())
+        if self.lifted is None:
+            return logits
+        return torch.baddbmm(logits.view(*live.weights.shape[:2], -1), live.weights, self.lifted).flatten(0, 1)
+
+    def _input_gates(self, tokens: Tensor) -> Tensor:
+        if self.token_gates is not None:
+            return embedding(tokens, self.token_gates)
+        decoder, gates = self.decoder, self.decoder.token_gates
+        return project_tokens(decoder.embedding, gates.weight, gates.bias, tokens, decoder.dropout)
+
+    def _look(self, hidden: Tensor) -> Live:
+        gates, queries, addend = torch.addmm(self.product_bias, hidden, self.product).tensor_split(self.bounds, 1)
+        queries = queries.reshape(len(self.penalty), -1, len(self.energy))  # [R, W, A]
+        energies = self.keys.match(queries) @ self.energy
+        weights = torch.softmax(energies + self.penalty[:, None], dim=2)
+        seen = torch.bmm(weights, self.values).flatten(0, 1)
+        glimpse_gates, rest = seen.tensor_split(self.bounds[:1], dim=1)
+        if self.projected:
+            features = torch.tanh(addend + rest) if self.squashed else addend + rest
+        else:
+            features = hidden if self.lifted is not None else torch.cat([hidden, rest], dim=1)
+        return Live(hidden, gates, glimpse_gates, features, weights)
+
+
+class Keys:
+    """Keys [R, S, A] to be matched with the queries of many steps.
+
+    σ(k + q) = 1 / (1 + e^-k · e^-q): with e^-k known, no step needs an exponential of R · W · S · A numbers. That is
+    so only where no product can overflow; looking at it would hold a GPU up, which is quick enough as it is.
+    """
+
+    def __init__(self, keys: Tensor) -> None:
+        self.keys, self.limit = keys, -math.inf
+        self.inverse = keys
+        if keys.device.type == "cpu" and keys.dtype in (torch.float32, torch.float64) and keys.numel():
+            self.inverse = torch.exp(-keys)
+            self.limit = math.log(torch.finfo(keys.dtype).max) - 1 - float(keys.abs().max())
+
+    def select(self, rows: Tensor) -> Keys:
+        """Return the keys of some examples."""
+        some = copy(self)
+        some.keys, some.inverse = self.keys[rows], self.inverse[rows]
+        return some
+
+    def match(self, queries: Tensor) -> Tensor:
+        """Return σ(k + q), [R, W, S, A], for queries [R, W, A]."""
+        if self.limit > 0 and float(queries.abs().max()) < self.limit:
+            one = torch.ones((), dtype=queries.dtype)
+            return torch.addcmul(one, self.inverse[:, None], torch.exp(-queries)[:, :, None]).reciprocal_()
+        return torch.sigmoid(self.keys[:, None] + queries[:, :, None])
+
+
+def _inner_layer(read_out: OwnReadOut | TiedReadOut) -> tuple[Tensor | None, Tensor]:
+    """Return the matrix U [F, H + C] of the layer before that of the vocabulary, or None, and its bias, if any."""
+    none = read_out.bias[:0]
+    if isinstance(read_out, TiedReadOut):
+        return read_out.projection.weight, none
+    if isinstance(read_out, ProjectedReadOut):
+        return read_out.projection.weight, read_out.projection.bias
+    return None, none
