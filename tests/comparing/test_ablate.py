@@ -53,7 +53,7 @@ def ablation(command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pa
     """The folder of a finished ablation, its runs in forks of this process."""
     out = tmp_path_factory.mktemp("ablation") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subprocess, "Popen", lambda command, **options: Fork(*command[command.index("train") :]))
+        patch.setattr(jobs, "Popen", lambda command, **options: Fork(*command[command.index("train") :]))
         patch.setattr(jobs, "POLL_SECONDS", 0.01)
         assert main([*command, "--out", str(out)]) == 0
     return out
@@ -120,7 +120,7 @@ def test_a_second_call_starts_nothing(
     def start_nothing(*rest: object, **options: object) -> None:
         raise AssertionError("a finished run was started")
 
-    monkeypatch.setattr(subprocess, "Popen", start_nothing)
+    monkeypatch.setattr(jobs, "Popen", start_nothing)
     before = {path.name: path.read_bytes() for path in ablation.iterdir() if path.is_file()}
     assert main([*command, "--out", str(ablation)]) == 0
     assert {path.name: path.read_bytes() for path in ablation.iterdir() if path.is_file()} == before

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def arguments(recipe: Path, out: Path, num_seeds: int = len(SEEDS)) -> list[str]
 
 def start_in_forks(patch: pytest.MonkeyPatch) -> None:
     """Let the runs of a comparison be forks of this process, which has torch loaded already."""
-    patch.setattr(subprocess, "Popen", lambda command, **options: Fork(*command[command.index("train") :]))
+    patch.setattr(jobs, "Popen", lambda command, **options: Fork(*command[command.index("train") :]))
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +124,7 @@ def test_seeds_differ(comparison: Path):
 def test_a_second_call_finishes_at_once_with_the_same_table(
     comparison: Path, short_recipe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(subprocess, "Popen", refuse_to_start)
+    monkeypatch.setattr(jobs, "Popen", refuse_to_start)
     before = {seed: snapshot(comparison / f"seed-{seed}") for seed in SEEDS}
     files = {name: (comparison / name).read_text(encoding="utf-8") for name in FILES}
     assert main(arguments(short_recipe, comparison)) == 0
@@ -147,7 +146,7 @@ def test_beam_search_is_added_to_a_finished_comparison_without_training(
     shutil.copytree(comparison, out)
     for path in out.rglob("*.yaml"):  # the runs of the copy start from its own actor
         path.write_text(path.read_text(encoding="utf-8").replace(str(comparison), str(out)), encoding="utf-8")
-    monkeypatch.setattr(subprocess, "Popen", refuse_to_start)
+    monkeypatch.setattr(jobs, "Popen", refuse_to_start)
     command = [*arguments(short_recipe, out), "compare.beam=3"]
     assert main(command) == 0
     assert "beam 3, ρ" in capsys.readouterr().out

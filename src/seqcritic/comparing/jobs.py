@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -34,7 +34,7 @@ class Jobs:
         self.waiting = list(runs)
         self.settings_of = settings_of
         self.slots = slots
-        self.running: dict[Path, tuple[PlannedRun, subprocess.Popen[bytes]]] = {}
+        self.running: dict[Path, tuple[PlannedRun, Popen[bytes]]] = {}
         self.board = _Board()
 
     def run(self) -> None:
@@ -152,16 +152,16 @@ class _Board:
         self.progress.stop()
 
 
-def _start(run: PlannedRun, settings: Settings) -> subprocess.Popen[bytes]:
+def _start(run: PlannedRun, settings: Settings) -> Popen[bytes]:
     """Start `seqcritic train` on a run; its output goes to a log beside the run's folder."""
     config = run.folder.with_name(f"{run.folder.name}.yaml")
     try:
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(to_yaml(settings), encoding="utf-8")
         with _log_path(run).open("ab") as log:
-            return subprocess.Popen(
+            return Popen(
                 [sys.executable, "-m", "seqcritic", "train", str(config), "--out", str(run.folder)],
-                stdin=subprocess.DEVNULL,
+                stdin=DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=os.environ | {PARENT_VARIABLE: str(os.getpid())},

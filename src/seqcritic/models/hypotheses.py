@@ -144,7 +144,7 @@ class Keys:
     def match(self, queries: Tensor) -> Tensor:
         """Return σ(k + q), [R, W, S, A], for queries [R, W, A]."""
         if self.limit > 0 and float(queries.abs().max()) < self.limit:
-            one = torch.ones((), dtype=queries.dtype)
+            one = queries.new_ones(())
             return torch.addcmul(one, self.inverse[:, None], torch.exp(-queries)[:, :, None]).reciprocal_()
         return torch.sigmoid(self.keys[:, None] + queries[:, :, None])
 
