@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from support import Refusal, complaints, method_overrides, train_here, write_rec
 # One thread in this process and in those the tests start: on busy cores more of them are many times slower.
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
+# A shell makes what it starts in the background deaf to Ctrl-C, and its children too; the tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
