@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from seqcritic.models.attention import Memory
+from seqcritic.models.recurrence import plain_loops
 from seqcritic.native.kernels import Kernels, kernels_for
 
 
 def step_kernels(tensor: Tensor) -> Kernels | None:
-    """Return the kernels for a step, or None where a graph or mixed precision needs PyTorch's own operations."""
-    if torch.is_grad_enabled() or torch.is_autocast_enabled(tensor.device.type):
-        return None
-    return kernels_for(tensor)
+    """Return the kernels for a step, or None where a graph or the reference needs PyTorch's own operations."""
+    return None if torch.is_grad_enabled() or plain_loops() else kernels_for(tensor)
 
 
 def take_glimpse(kernels: Kernels, product: Tensor, energy: Tensor, memory: Memory) -> Tensor:
