@@ -6,101 +6,20 @@ import math
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from enumeration import NUM_STEPS, NUM_TOKENS, World, gradients, make_actor, make_batch, make_world
+from enumerated_gradients import Exact, make_baseline, make_subject, wrong_values
+from enumeration import NUM_STEPS, make_actor, make_batch, make_world
 from seqcritic.data.batch import Batch
 from seqcritic.diagnosing.baseline import fit_baseline
-from seqcritic.diagnosing.estimators import ESTIMATORS, UNBIASED, Subject, draw_gradients
+from seqcritic.diagnosing.estimators import ESTIMATORS, UNBIASED, draw_gradients
 from seqcritic.diagnosing.measure import Measurement, measure
 from seqcritic.methods import losses, rollout
-from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.report.diagnosis import SAMPLES, EstimatorRow, Figure
-from seqcritic.scores.edit_distance import EditDistanceScore
 
 DRAWS, COPIES = 320, 24
 WANTED = 0.05
-
-
-class PrefixCritic(nn.Module):
-    """A critic whose values [N, T, V] are given for every sequence of the world and looked up by the prefix."""
-
-    def __init__(self, world: World, table: Tensor) -> None:
-        super().__init__()
-        self.known = {
-            sequence[:step]: table[row, step]
-            for row, sequence in enumerate(world.sequences)
-            for step in range(len(sequence))
-        }
-
-    def encode(self, references: Tensor, mask: Tensor) -> Memory:
-        return Memory(references, references, references)
-
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
-        nothing = torch.zeros(NUM_TOKENS, dtype=torch.float64)
-        rows = predictions.tolist()
-        steps = range(predictions.shape[1])
-        return torch.stack([torch.stack([self.known.get(tuple(row[:t]), nothing) for t in steps]) for row in rows])
-
-
-def wrong_values(world: World) -> Tensor:
-    """Values off the exact ones by noise that depends on the prefix alone."""
-    table = world.exact_values()
-    for row, sequence in enumerate(world.sequences):
-        for step in range(len(sequence)):
-            seed = sum((token + 1) * 7**place for place, token in enumerate(sequence[:step]))
-            noise = torch.randn(NUM_TOKENS, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-            table[row, step] += 0.1 * noise
-    return table
-
-
-def make_baseline() -> LinearBaseline:
-    """A baseline that is of little use, fixed so that enumeration can use it too."""
-    baseline = LinearBaseline(5).double()
-    nn.init.normal_(baseline.linear.weight, std=0.5, generator=torch.Generator().manual_seed(1))
-    return baseline
-
-
-class Exact:
-    """Expectation and variance of every estimator by going through all sequences; a draw has so many examples."""
-
-    def __init__(
-        self, world: World, actor: nn.Module, table: Tensor, baseline: LinearBaseline, num_examples: int
-    ) -> None:
-        probabilities = world.sequence_probabilities.detach()
-        self.truth = torch.cat([part.flatten() for part in gradients(world.expected_return, actor)])
-        log_probabilities = torch.log_softmax(world.logits, 2)
-        returns = losses.returns_to_go(world.rewards, world.mask)
-        state_values = (log_probabilities.exp().detach() * table).sum(2)
-        self.draws: dict[str, Tensor] = {}
-        for name in ESTIMATORS:
-            rows = []
-            for row in range(len(world.sequences)):
-                log_taken = losses.taken(log_probabilities, world.tokens)[row]
-                full = (log_probabilities.exp() * table).sum(2)[row]
-                advantages = {
-                    "reinforce": returns - baseline(world.states).detach(),
-                    "reinforce-critic": returns - state_values,
-                    "corrected": returns - losses.taken(table, world.tokens),
-                    "actor-critic": torch.zeros_like(returns),
-                }[name][row]
-                objective = log_taken * advantages + (full if name in ("actor-critic", "corrected") else 0.0)
-                total = torch.where(world.mask[row], objective, 0.0).sum()
-                rows.append(torch.cat([part.flatten() for part in gradients(total, actor)]))
-            self.draws[name] = torch.stack(rows)
-        self.means = {name: probabilities @ rows for name, rows in self.draws.items()}
-        self.square = float(self.truth.square().sum())
-        self.variances = {
-            name: float(probabilities @ (rows - self.means[name]).square().sum(1)) / num_examples / self.square
-            for name, rows in self.draws.items()
-        }
-        self.bias_squares = {
-            name: float((mean - self.truth).square().sum()) / self.square for name, mean in self.means.items()
-        }
-
-    def cosine(self, name: str) -> float:
-        return float(torch.cosine_similarity(self.means[name], self.truth, dim=0))
 
 
 def within(figure: Figure, exact: float, errors: float = 4.0) -> bool:
@@ -120,7 +39,7 @@ def diagnosis(request: pytest.FixtureRequest) -> tuple[str, Exact, Measurement]:
     actor = make_actor()
     world = make_world(actor)
     table = world.exact_values() if request.param == "exact" else wrong_values(world)
-    subject = Subject(actor, PrefixCritic(world, table), EditDistanceScore(normalise=False), True)  # type: ignore[arg-type]
+    subject = make_subject(actor, world, table)
     generator = torch.Generator().manual_seed(5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
@@ -196,7 +115,7 @@ def test_samples_of_the_same_alignment_are_those_where_the_noise_is_equally_long
 def test_batches_of_unequal_size_count_by_their_examples():
     actor = make_actor()
     world = make_world(actor)
-    subject = Subject(actor, PrefixCritic(world, wrong_values(world)), EditDistanceScore(normalise=False), True)  # type: ignore[arg-type]
+    subject = make_subject(actor, world, wrong_values(world))
     exact = Exact(world, actor, wrong_values(world), make_baseline(), 8)
     batches = [make_batch().repeat(7), make_batch()]
     measured = measure(subject, make_baseline(), batches, torch.Generator().manual_seed(6), 96, 0.0)
@@ -207,7 +126,7 @@ def test_batches_of_unequal_size_count_by_their_examples():
 def test_draws_end_when_the_truth_is_known_well_enough():
     actor = make_actor()
     world = make_world(actor)
-    subject = Subject(actor, PrefixCritic(world, world.exact_values()), EditDistanceScore(normalise=False), True)  # type: ignore[arg-type]
+    subject = make_subject(actor, world, world.exact_values())
     seen: list[tuple[int, float]] = []
     measured = measure(
         subject,
@@ -228,7 +147,7 @@ def test_draws_end_when_the_truth_is_known_well_enough():
 def test_the_fitted_baseline_is_the_least_squares_fit():
     actor = make_actor()
     world = make_world(actor)
-    subject = Subject(actor, PrefixCritic(world, world.exact_values()), EditDistanceScore(normalise=False), True)  # type: ignore[arg-type]
+    subject = make_subject(actor, world, world.exact_values())
     batch: Batch = make_batch().repeat(600)
     fitted = fit_baseline(subject, [batch], torch.Generator().manual_seed(8))
     returns = losses.returns_to_go(world.rewards, world.mask)
@@ -252,7 +171,7 @@ def test_the_fitted_baseline_is_the_least_squares_fit():
 def test_a_draw_is_the_same_for_the_same_generator():
     actor = make_actor()
     world = make_world(actor)
-    subject = Subject(actor, PrefixCritic(world, world.exact_values()), EditDistanceScore(normalise=False), True)  # type: ignore[arg-type]
+    subject = make_subject(actor, world, world.exact_values())
     first, again, other = (
         draw_gradients(subject, make_baseline(), [make_batch().repeat(2)], torch.Generator().manual_seed(seed))
         for seed in (1, 1, 2)
