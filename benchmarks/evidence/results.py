@@ -5,8 +5,9 @@
 
 A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FILE -->` and `<!-- end -->`, FILE below
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
-`ablation` an ablation, `gradients` a diagnosis. Pictures go to docs/images, named after the files they are made from:
-the curves of every comparison.json, every ablation.json, and variance, bias and cosine of every diagnosis.
+`ablation` an ablation, `gradients` a diagnosis, `enumeration` measured figures beside exact ones. Pictures go to
+docs/images, named after the files they are made from: the curves of every comparison.json, every ablation.json,
+variance, bias and cosine of every diagnosis, and every enumeration.json.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import enumeration_tables
 import tables
 from seqcritic.report.ablation import draw_ablation, list_ablation_columns
 from seqcritic.report.columns import markdown_columns
@@ -31,6 +33,7 @@ OF_ONE_FILE = {
     "table": lambda path: markdown_table(tables.read_comparison(path), hidden=("minutes",)),
     "ablation": lambda path: markdown_columns(list_ablation_columns(tables.read_ablation(path))),
     "gradients": tables.gradients,
+    "enumeration": enumeration_tables.enumeration,
 }
 KINDS = "|".join((*OVER_SEVERAL, *OF_ONE_FILE))
 BLOCK = re.compile(rf"(<!-- ({KINDS})(?: (\S+))? -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -60,6 +63,8 @@ def pictures() -> Iterator[tuple[str, str]]:
             picture = MOMENT_PICTURES[kind]
             drawn = draw_slots([row.label for row in rows], picture.lines(rows), picture.title, "", picture.logarithmic)
             yield f"{path.parent.name}-{path.stem}-{kind}", drawn
+    for path in sorted(RESULTS.glob("*/enumeration.json")):
+        yield f"{path.parent.name}-{path.stem}", enumeration_tables.draw_enumeration(path)
 
 
 def pages() -> Iterator[tuple[Path, str]]:
