@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import results
-from paper import TABLE_1
+from paper import TABLE_1, bleu_gain
 
 
 def test_every_page_is_up_to_date():
@@ -20,6 +20,11 @@ def test_every_study_has_a_page_that_shows_its_table():
     assert shown.count("<!-- headlines -->") == 1
 
 
+def test_every_picture_is_shown_on_a_page():
+    shown = "".join(path.read_text(encoding="utf-8") for path in results.RESULTS.parent.rglob("*.md"))
+    assert [name for name, _ in results.pictures() if f"images/{name}.svg" not in shown] == []
+
+
 def test_a_changed_figure_is_noticed():
     path = results.RESULTS / "demo.md"
     page = path.read_text(encoding="utf-8")
@@ -32,3 +37,9 @@ def test_reductions_of_the_paper_are_those_it_tells():
         found = TABLE_1[setting]
         assert found["actor-critic+likelihood"] == pytest.approx(mixed, abs=0.06)
         assert found["actor-critic"] == pytest.approx(alone, abs=0.06)
+
+
+def test_gains_of_the_paper_in_translation_are_those_it_tells():
+    assert bleu_gain("window", "actor-critic") == pytest.approx((2.33, 0.99))
+    assert bleu_gain("bidirectional", "actor-critic+likelihood") == pytest.approx((1.67, 0.97))
+    assert bleu_gain("window", "actor-critic+likelihood") is None

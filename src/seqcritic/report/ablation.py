@@ -1,7 +1,7 @@
 """An ablation: one setting changed at a time, beside what the paper found; as a table and as one picture."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from seqcritic.report.columns import Column
@@ -9,7 +9,7 @@ from seqcritic.report.drawing import FAINT, GRID, PALETTE, draw_line, draw_svg, 
 from seqcritic.report.formats import ABSENT, format_compact, format_count, format_score, format_share
 from seqcritic.report.labels import text_width
 from seqcritic.report.markup import Markup, element, join, text
-from seqcritic.report.records import finite_or_none
+from seqcritic.report.records import Record, finite_or_none
 from seqcritic.report.scales import Range, nice_ticks
 
 _ROW_HEIGHT = 24.0
@@ -62,6 +62,35 @@ class Ablation:
         record = finite_or_none(asdict(self))
         assert isinstance(record, dict)
         return record
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, object]) -> "Ablation":
+        """Read what `to_dict` wrote; a fault is a ValueError that names the field."""
+        record = Record(content, "ablation")
+        return cls(
+            title=record.text("title"),
+            score_name=record.text("score_name"),
+            lower_is_better=record.flag("lower_is_better"),
+            start_scores=record.numbers("start_scores"),
+            rows=tuple(_read_row(row) for row in record.records("rows")),
+            configuration=record.text("configuration"),
+            environment=record.text_mapping("environment"),
+            notes=record.texts("notes"),
+        )
+
+
+def _read_row(record: Record) -> AblationRow:
+    return AblationRow(
+        name=record.text("name"),
+        is_baseline=record.flag("is_baseline"),
+        seed_scores=record.numbers("seed_scores"),
+        last_scores=record.numbers("last_scores"),
+        critic_explains=record.optional_number("critic_explains"),
+        num_diverged=record.integer("num_diverged"),
+        updates=record.integer("updates"),
+        paper_score=record.number("paper_score"),
+        remark=record.text("remark"),
+    )
 
 
 def list_ablation_columns(ablation: Ablation) -> tuple[Column, ...]:

@@ -1,6 +1,7 @@
 """A diagnosis as one HTML page: what each estimator's error is made of, at one or several moments."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from seqcritic.report.columns import html_columns
 from seqcritic.report.diagnosis import CERTAIN, SAMPLES, Diagnosis, DiagnosisRow, EstimatorRow, Figure
@@ -65,31 +66,46 @@ def _render_moment(row: DiagnosisRow) -> Markup:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MomentPicture:
+    """One figure of every estimator, from moment to moment."""
+
+    title: str
+    dot_of: Callable[[EstimatorRow], Dot]
+    logarithmic: bool = False
+    only_biased: bool = False
+
+    def lines(self, rows: Sequence[DiagnosisRow]) -> list[SlotLine]:
+        """Return a line for each estimator that is shown."""
+        return [
+            SlotLine(MEANINGS[first.name], tuple(self.dot_of(row.estimators[index]) for row in rows), index)
+            for index, first in enumerate(rows[0].estimators)
+            if not (self.only_biased and first.unbiased)
+        ]
+
+
+MOMENT_PICTURES = {
+    "variance": MomentPicture("variance of one draw / ‖∇V‖²", lambda one: _dot(one.variance), logarithmic=True),
+    "bias": MomentPicture("length of the bias / ‖∇V‖", lambda one: _bias_dot(one), only_biased=True),
+    "cosine": MomentPicture("cosine of the mean to the true gradient", lambda one: _dot(one.cosine), only_biased=True),
+    "samples": MomentPicture(
+        "samples as good as one of actor-critic, by mean squared error", lambda one: _dot(one.samples), logarithmic=True
+    ),
+    "alignment": MomentPicture("alignment of one draw with the true gradient", lambda one: Dot(one.alignments[0])),
+}
+
+
 def _render_moments(rows: Sequence[DiagnosisRow]) -> Markup:
     """Render how the figures differ from row to row."""
-    pictures: list[tuple[str, Callable[[EstimatorRow], Dot], bool, bool]] = [
-        ("variance of one draw / ‖∇V‖²", lambda one: _dot(one.variance), True, False),
-        ("length of the bias / ‖∇V‖", _bias_dot, False, True),
-        ("cosine of the mean to the true gradient", lambda one: _dot(one.cosine), False, True),
-        ("samples as good as one of actor-critic, by mean squared error", lambda one: _dot(one.samples), True, False),
-        ("alignment of one draw with the true gradient", lambda one: Dot(one.alignments[0]), False, False),
-    ]
-    parts = []
-    for title, dot_of, logarithmic, only_biased in pictures:
-        lines = [
-            SlotLine(MEANINGS[first.name], tuple(dot_of(row.estimators[index]) for row in rows), index)
-            for index, first in enumerate(rows[0].estimators)
-            if not (only_biased and first.unbiased)
-        ]
-        parts.append(_figure([row.label for row in rows], lines, title, "", logarithmic))
+    slots = [row.label for row in rows]
+    parts = [_figure(slots, one.lines(rows), one.title, "", one.logarithmic) for one in MOMENT_PICTURES.values()]
     explained = tuple(Dot(row.explained_variance) for row in rows)
     lengths = tuple(Dot(row.gradient_norm) for row in rows)
     known = [
         SlotLine("share of the return's variance explained by the critic", explained, len(PALETTE) - 1),
         SlotLine("length of the true gradient", lengths, len(PALETTE) - 1),
     ]
-    for line in known:
-        parts.append(_figure([row.label for row in rows], [line], line.label, "", False))
+    parts += [_figure(slots, [line], line.label, "", False) for line in known]
     return element("section", {"id": "moments"}, element("h2", {}, text("From moment to moment")), *parts)
 
 

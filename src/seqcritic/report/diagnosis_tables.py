@@ -87,7 +87,7 @@ def format_figure(figure: Figure) -> str:
     """Write a figure with its standard error."""
     if not math.isfinite(figure.value) or not math.isfinite(figure.error) or figure.error == 0:
         return format_number(figure.value)
-    return f"{format_number(figure.value)} ±{figure.error:.1g}"
+    return f"{format_number(figure.value)} ±{float(f'{figure.error:.1g}'):g}"
 
 
 def format_bias(row: EstimatorRow, is_truth: bool) -> str:

@@ -1,0 +1,166 @@
+"""The tables of docs/results that stand over several result files, or beside the paper's figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from paper import SETTINGS, TABLE_1, bleu_gain
+from seqcritic.report.ablation import Ablation
+from seqcritic.report.columns import Column, markdown_columns
+from seqcritic.report.comparison import Comparison, MethodRow
+from seqcritic.report.diagnosis import Diagnosis
+from seqcritic.report.diagnosis_tables import format_bias, format_figure, format_number
+from seqcritic.report.formats import ABSENT, format_count, format_p_value, format_score, format_share
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+TRANSLATION = {
+    "tatoeba-de-en": None,
+    "iwslt14-conv": "window",
+    "iwslt14-bigru": "bidirectional",
+}  # the paper's encoders
+
+
+def read_comparison(path: Path) -> Comparison:
+    """Return a committed comparison."""
+    return Comparison.from_dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def read_ablation(path: Path) -> Ablation:
+    """Return a committed ablation."""
+    return Ablation.from_dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def read_diagnosis(path: Path) -> Diagnosis:
+    """Return a committed diagnosis."""
+    return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def headlines() -> str:
+    """Return one line for each comparison: the baseline, the best method and what lies between them."""
+    rows = []
+    for path in sorted(RESULTS.glob("*/comparison.json")):
+        comparison = read_comparison(path)
+        baseline, best = comparison.baseline_row, comparison.best_rows[0]
+        assert baseline is not None, f"{path}: nothing to compare"
+        rows.append(
+            (
+                path.parent.name,
+                comparison.score_name,
+                str(comparison.num_seeds),
+                format_score(baseline.score),
+                best.label,
+                format_score(best.score),
+                _gain(comparison, best),
+                format_p_value(best.p_value),
+            )
+        )
+    return _table(("study", "score", "seeds", "likelihood", "best method", "its score", "better by", "p"), rows)
+
+
+def spelling() -> str:
+    """Return Table 1: every setting and method on both test sets, with the paper's reductions beside ours."""
+    rows: list[tuple[str, ...]] = []
+    for setting in SETTINGS:
+        folder = RESULTS / f"spelling-{setting}"
+        if not (folder / "comparison.json").is_file():
+            continue
+        domain, news = read_comparison(folder / "comparison.json"), read_comparison(folder / "news.json")
+        for row in domain.rows:
+            other = next(candidate for candidate in news.rows if candidate.label == row.label)
+            paper = TABLE_1[setting].get(row.label)
+            rows.append(
+                (
+                    setting,
+                    row.label,
+                    _score(row),
+                    _gain(domain, row),
+                    format_p_value(row.p_value),
+                    _score(other),
+                    _gain(news, other),
+                    format_p_value(other.p_value),
+                    ABSENT if paper is None else f"{paper:.1f} %",
+                    str(len(row.seed_scores)),
+                    format_count(row.updates),
+                )
+            )
+    headings = ("setting", "method", "CER ↓ in domain", "better by", "p", "CER ↓ news", "better by", "p")
+    return _table((*headings, "paper better by", "seeds", "updates"), rows)
+
+
+def translation() -> str:
+    """Return Tables 2 and 3: BLEU of every method in every study, greedy and by beam, with the gains of the paper."""
+    rows: list[tuple[str, ...]] = []
+    for study, encoder in TRANSLATION.items():
+        path = RESULTS / study / "comparison.json"
+        if not path.is_file():
+            continue
+        greedy = read_comparison(path)
+        beam = greedy.with_beam
+        assert beam is not None, f"{path}: not judged by beam search"
+        for row, beam_row in zip(greedy.rows, beam.rows, strict=True):
+            paper = None if encoder is None else bleu_gain(encoder, row.label)
+            is_baseline = row.label == greedy.baseline
+            rows.append(
+                (
+                    study,
+                    row.label,
+                    _score(row),
+                    _difference(greedy, row),
+                    format_p_value(row.p_value),
+                    _score(beam_row),
+                    _difference(beam, beam_row),
+                    format_p_value(beam_row.p_value),
+                    ABSENT if paper is None or is_baseline else f"{paper[0]:+.1f} / {paper[1]:+.1f}",
+                    format_share(row.critic_explains),
+                    format_count(row.updates),
+                )
+            )
+    headings = ("study", "method", "BLEU ↑ greedy", "gain", "p", "BLEU ↑ beam 10", "gain", "p", "paper's gains")
+    return _table((*headings, "critic explains", "updates"), rows)
+
+
+def gradients(path: Path) -> str:
+    """Return one line for each moment of a diagnosis."""
+    rows = []
+    for moment in read_diagnosis(path).rows:
+        linear, with_critic, critic = (
+            moment.estimator(name) for name in ("reinforce", "reinforce-critic", "actor-critic")
+        )
+        rows.append(
+            (
+                moment.label,
+                format_share(moment.explained_variance),
+                *(format_figure(one.variance) for one in (linear, with_critic, critic)),
+                format_bias(critic, is_truth=False),
+                format_figure(critic.cosine),
+                format_number(linear.samples.value),
+                format_number(with_critic.samples.value),
+                f"{moment.gradient_error:.0%}",
+            )
+        )
+    variances = ("REINFORCE's variance", "with the critic", "actor-critic's")
+    worth = ("REINFORCE samples worth one of AC", "with the critic")
+    return _table(("at", "critic explains", *variances, "its bias", "its cosine", *worth, "error of the truth"), rows)
+
+
+def _score(row: MethodRow) -> str:
+    return f"{format_score(row.score)} [{format_score(row.low)}, {format_score(row.high)}]"
+
+
+def _gain(comparison: Comparison, row: MethodRow) -> str:
+    """Write by how many percent of the baseline's score a row is better."""
+    gain = comparison.gain(row)
+    return ABSENT if gain is None or row.label == comparison.baseline else f"{gain:.1f} %"
+
+
+def _difference(comparison: Comparison, row: MethodRow) -> str:
+    """Write the difference to the baseline in the score's own unit."""
+    baseline = comparison.baseline_row
+    return ABSENT if baseline is None or row is baseline else f"{row.score - baseline.score:+.2f}"
+
+
+def _table(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    return markdown_columns([Column(name, name, cells) for name, cells in columns])
