@@ -5,8 +5,9 @@
 
 A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FILE -->` and `<!-- end -->`, FILE below
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
-`ablation` an ablation, `gradients` a diagnosis. Pictures go to docs/images, named after the files they are made from:
-the curves of every comparison.json, every ablation.json, and variance, bias and cosine of every diagnosis.
+`ablation` an ablation, `gradients` a diagnosis, `tries` runs that were tried. Pictures go to docs/images, named after
+the files they are made from: the curves of every comparison.json, every ablation.json, and variance, bias and cosine of
+every diagnosis.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ OF_ONE_FILE = {
     "table": lambda path: markdown_table(tables.read_comparison(path), hidden=("minutes",)),
     "ablation": lambda path: markdown_columns(list_ablation_columns(tables.read_ablation(path))),
     "gradients": tables.gradients,
+    "tries": tables.tries,
 }
 KINDS = "|".join((*OVER_SEVERAL, *OF_ONE_FILE))
 BLOCK = re.compile(rf"(<!-- ({KINDS})(?: (\S+))? -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -145,6 +145,24 @@ def gradients(path: Path) -> str:
     return _table(("at", "critic explains", *variances, "its bias", "its cosine", *worth, "error of the truth"), rows)
 
 
+def tries(path: Path) -> str:
+    """Return one line for each run that was tried, by its validation scores."""
+    rows = [
+        (
+            each["title"],
+            each["method"],
+            format_count(each["critic_updates"]),
+            format_share(each["critic_explains"]),
+            format_count(each["updates"]),
+            format_score(each["best"]),
+            format_score(each["last"]),
+        )
+        for each in json.loads(path.read_text(encoding="utf-8"))
+    ]
+    critic = ("updates of the critic before", "it then explains")
+    return _table(("tried", "method", *critic, "joint updates", "best on valid", "last on valid"), rows)
+
+
 def _score(row: MethodRow) -> str:
     return f"{format_score(row.score)} [{format_score(row.low)}, {format_score(row.high)}]"
 

@@ -1,0 +1,59 @@
+"""What was tried, as a small file: runs that change a few settings, with their validation scores.
+
+    python benchmarks/evidence/tries.py TITLE=RUN … --out docs/results/STUDY/tries.json
+
+For each run: the updates of its critic before joint training and the share of variance that it explained there, the
+updates of joint training, and the best and last validation score. Nothing here is judged on test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from seqcritic.comparing.readiness import share_at_start
+from seqcritic.evaluation import corpus_metric
+from seqcritic.training.checkpoint import read_description
+from seqcritic.training.model import find_weights
+from seqcritic.training.run_folder import read_settings
+from seqcritic.training.tracking import read_metrics
+
+
+def describe(title: str, run: Path) -> dict[str, object]:
+    """Return what is told of one run."""
+    settings = read_settings(run)
+    scores = [
+        record["valid_score"]
+        for record in read_metrics(run)
+        if record["kind"] == "valid" and record["phase"] == "train"
+    ]
+    critic = settings.start.critic
+    best = min if corpus_metric(settings).lower_is_better else max
+    return {
+        "title": title,
+        "method": settings.method.label,
+        "seed": settings.seed,
+        "critic_updates": read_description(find_weights(critic))["progress"]["total_updates"] if critic else 0,
+        "critic_explains": share_at_start([run]),
+        "updates": settings.phases.train.updates,
+        "evaluations": len(scores),
+        "first": scores[0],
+        "best": best(scores),
+        "last": scores[-1],
+    }
+
+
+def main() -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", metavar="TITLE=RUN")
+    parser.add_argument("--out", required=True, type=Path)
+    options = parser.parse_args()
+    rows = [describe(title, Path(run)) for title, _, run in (given.rpartition("=") for given in options.runs)]
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
