@@ -120,6 +120,9 @@ class TrainingSettings(Section):
     batch: Positive = Field(32, description="examples of an update, for each process that trains")
     clip_norm: Factor | None = Field(50.0, description="largest gradient norm of a network")
     evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
+    train_examples: int = Field(
+        0, ge=0, description="so many fixed training examples are judged beside valid, for their curve alone; 0: none"
+    )
     log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
     checkpoint_seconds: Annotated[float, Field(ge=0)] = Field(60.0, description="seconds between checkpoints")
     snapshot_every: Positive | None = Field(

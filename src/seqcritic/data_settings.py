@@ -28,7 +28,7 @@ class SpellingSettings(Section):
         "sentences",
         description="train on sentence starts only, or on every word start with L characters left",
     )
-    evaluation_seed: int = Field(0, description="fixes the noise of valid and test, the same for every run")
+    evaluation_seed: int = Field(0, description="fixes the noise of all text that is judged, the same for every run")
     valid_size: Positive | None = Field(None, description="at most so many validation sentences")
     test_size: Positive | None = None
 

@@ -19,6 +19,7 @@ from seqcritic.comparing import jobs
 from seqcritic.comparing.gather import compare_experiments, comparison_of_runs
 from seqcritic.comparing.plan import budget
 from seqcritic.decoding.search import Search
+from seqcritic.report import render_page
 from seqcritic.settings_io import load_recipe
 from seqcritic.training import stored_evaluation
 from seqcritic.training.checkpoint import read_description
@@ -26,6 +27,7 @@ from seqcritic.training.run_evaluation import evaluate
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tuning import tune_length_reward
 from support import (
+    SHORT,
     Fork,
     Refusal,
     complaints,
@@ -193,6 +195,20 @@ def test_the_critic_s_readiness_is_told(comparison: Path):
         assert [each["held_out_explained_variance"] for each in logged] == [point["score"] for point in points]
         assert [each["compute"] for each in logged] == [point["compute"] for point in points]
         assert points[0]["compute"] == 0
+
+
+def test_training_scores_are_gathered_where_runs_have_them(recipe: Path, finished_run: Path, tmp_path: Path):
+    run = train_here(recipe, tmp_path / "run", *SHORT, "training.train_examples=5", "method.name=likelihood")
+    found = comparison_of_runs([run, finished_run])
+    [curve] = found.train_curves
+    assert (curve.label, curve.seed) == ("likelihood", 1)
+    logged = [each for each in records(run) if each["phase"] == "train" and "train_score" in each]
+    assert [(each["compute"], each["update"], each["train_score"]) for each in logged] == [
+        (point.compute, point.updates, point.score) for point in curve.points
+    ]
+    assert len(logged) == 2
+    assert [point.score for point in found.curves[0].points] == [each["valid_score"] for each in logged]
+    assert 'id="training"' in render_page(found)
 
 
 def test_seeds_whose_critics_took_unequal_compute_are_one_row(recipe: Path, finished_run: Path, tmp_path: Path):

@@ -142,6 +142,23 @@ def test_limited_evaluation_is_spread_over_the_file(task: Task) -> None:
     assert len(task.data(test_size=1000).evaluation_set("test").references) == 30
 
 
+def test_a_training_sample_is_spread_over_the_pairs_that_are_trained_on(task: Task) -> None:
+    lines = task.read("train.en")
+    assert task.data().training_sample(4).references == [lines[0], lines[100], lines[199], lines[299]]
+    long = "tree tree tree tree"
+    for side in ("de", "en"):
+        task.write(f"train.{side}", ["cat", "dog", long, long, "tree", "house", "is"])
+    data = task.data(maximum_length=3)
+    # Where a pair is left out the next one is taken, and none is taken twice.
+    assert data.training_sample(3).references == ["cat", "tree", "is"]
+    assert data.training_sample(4).references == ["cat", "tree", "house", "is"]
+    for size in (5, 9):
+        assert data.training_sample(size).references == ["cat", "dog", "tree", "house", "is"]
+    chosen = data.training_sample(3)
+    assert [text for batch in chosen.batches for text in data.texts(batch.references)] == chosen.references
+    assert chosen.sources == chosen.references
+
+
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_missing_text_is_told(task: Task, split: str) -> None:
     with pytest.raises(UserError, match=f"data.{split}: no text given"):

@@ -147,6 +147,18 @@ def test_the_noise_of_evaluation_is_fixed(data: SpellingData):
     assert data.evaluation_set("train").sources != first.sources
 
 
+def test_a_training_sample_holds_windows_that_are_trained_on_with_fixed_noise(data: SpellingData):
+    everything, chosen = data.evaluation_set("train"), data.training_sample(5)
+    assert len(chosen.references) == 5
+    assert chosen.references[0] == everything.references[0]
+    assert chosen.references[-1] == everything.references[-1]
+    assert set(chosen.references) <= set(everything.references)
+    assert chosen.sources == SpellingData(data.settings).training_sample(5).sources != chosen.references
+    other = SpellingData(data.settings.model_copy(update={"evaluation_seed": 1})).training_sample(5)
+    assert other.references == chosen.references
+    assert other.sources != chosen.sources
+
+
 def test_a_smaller_evaluation_set_is_spread_over_the_text(data: SpellingData):
     references = data.evaluation_set("valid").references
     assert len(references) == len(set(references)) == 40

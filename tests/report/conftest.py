@@ -159,6 +159,18 @@ def add_critic(comparison: Comparison) -> Comparison:
 
 
 @pytest.fixture
+def fitted_comparison() -> Comparison:
+    """Give tests a comparison in which two methods tell their score on training examples, one of them to its middle."""
+    comparison = build_comparison(1)
+    chosen = ((0, 25), (1, 12))
+    curves = tuple(
+        replace(curve, points=tuple(replace(point, score=point.score / 2) for point in curve.points[:length]))
+        for curve, length in ((comparison.curves[index], length) for index, length in chosen)
+    )
+    return replace(comparison, train_curves=curves)
+
+
+@pytest.fixture
 def critic_comparison() -> Comparison:
     """Give tests a comparison that tells how much its critics explain."""
     return add_critic(build_comparison(1))

@@ -30,7 +30,7 @@ def test_json_round_trip_with_beam(make_beam_comparison: Callable[[int], Compari
 
 def test_comparisons_written_before_beam_search_was_known_are_read(comparison: Comparison) -> None:
     content = json.loads(json.dumps(comparison.to_dict()))
-    del content["beam_signature"], content["critic_curves"]
+    del content["beam_signature"], content["critic_curves"], content["train_curves"]
     for row in content["rows"]:
         del row["beam"], row["critic_explains"]
     assert Comparison.from_dict(content) == comparison
@@ -41,6 +41,15 @@ def test_comparisons_written_before_beam_search_was_known_are_read(comparison: C
 
 def test_json_round_trip_with_critics(critic_comparison: Comparison) -> None:
     assert Comparison.from_dict(json.loads(json.dumps(critic_comparison.to_dict()))) == critic_comparison
+
+
+def test_json_round_trip_with_training_scores(fitted_comparison: Comparison) -> None:
+    content = json.loads(json.dumps(fitted_comparison.to_dict()))
+    assert len(content["train_curves"]) == 2
+    assert Comparison.from_dict(content) == fitted_comparison
+    content["train_curves"][0]["points"][3] = None
+    with pytest.raises(ValueError, match=r"comparison.train_curves\[0\].points\[3\]: expected an object"):
+        Comparison.from_dict(content)
 
 
 def test_numbers_json_cannot_hold_become_null(comparison: Comparison) -> None:

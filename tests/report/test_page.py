@@ -164,3 +164,21 @@ def test_the_critic_s_readiness_is_drawn(critic_comparison: Comparison, comparis
     assert "validation share" not in figure
     assert page.count("critic explains 62%") == 3
     assert "critic explains" not in render_page(comparison)
+
+
+def test_training_scores_are_drawn_over_the_same_compute(fitted_comparison: Comparison, comparison: Comparison) -> None:
+    page = render_page(fitted_comparison)
+    training = page[page.index('<figure id="training">') :]
+    training = training[: training.index("</figure>")]
+    assert re.findall('<g [^>]*data-label="([^"]*)"', training) == ["likelihood", "actor-critic"] * 2
+    assert "training CER" in training
+    assert "validation CER" not in training
+    validation = page[page.index('<section id="curves">') : page.index('<figure id="training">')]
+    assert ticks_of_compute(training) == ticks_of_compute(validation)
+    assert "acts as a regulariser" in page
+    assert 'id="training"' not in render_page(comparison)
+
+
+def ticks_of_compute(drawing: str) -> list[str]:
+    """Return the numbers written along the axes of compute."""
+    return re.findall('class="tick"[^>]*text-anchor="middle"[^>]*>([^<]*)<', drawing)

@@ -42,6 +42,7 @@ from team import Team
 LABELS = (*METHODS, "reinforce+likelihood", "reinforce-critic+likelihood")
 PHASES = ["phases.actor.updates=14", "phases.critic.updates=12", "phases.train.updates=24"]  # 50 updates
 FEW = ["phases.actor.updates=4", "phases.critic.updates=4", "phases.train.updates=8"]
+SCORES = ("valid_score", "train_score", "sampled_return", "held_out_explained_variance")
 RARELY = ["training.checkpoint_seconds=1000", "training.log_every=1", "training.evaluate_every=50"]
 
 
@@ -56,7 +57,7 @@ def losses(folder: Path) -> list[tuple[str, float]]:
         (name, value)
         for record in records(folder)
         for name, value in record.items()
-        if name.endswith(("_loss", "_norm")) or name in ("valid_score", "sampled_return", "held_out_explained_variance")
+        if name.endswith(("_loss", "_norm")) or name in SCORES
     ]
 
 
@@ -112,7 +113,9 @@ def test_batches_that_do_not_divide_are_shared_too(tmp_path: Path):
         data={"task": "translation", "train": split, "valid": split, "test": split},
         score={"name": "bleu"},
     )
-    assert max(compare(recipe, tmp_path, [*method_overrides("actor-critic"), *PHASES, "precision=float64"])) < 1e-9
+    overrides = [*method_overrides("actor-critic"), *PHASES, "precision=float64", "training.train_examples=5"]
+    assert max(compare(recipe, tmp_path, overrides)) < 1e-9
+    assert "train_score" in dict(losses(tmp_path / "two"))
 
 
 def draw_alone() -> None:

@@ -76,7 +76,7 @@ def compare_experiments(
         signature=signatures.pop(),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
-        curves=tuple(_curve(label, run.folder) for label, group in groups.items() for run in group),
+        curves=tuple(_curve(label, run.folder, "valid_score") for label, group in groups.items() for run in group),
         examples=_examples({label: group[0].greedy for label, group in groups.items()}),
         configuration=configuration or to_yaml(first),
         environment=environment(),
@@ -84,6 +84,12 @@ def compare_experiments(
         beam_signature=signature_of_tuned(judged),
         critic_curves=tuple(
             curve for label, group in groups.items() for run in group if (curve := critic_curve(label, run.folder))
+        ),
+        train_curves=tuple(
+            curve
+            for label, group in groups.items()
+            for run in group
+            if (curve := _curve(label, run.folder, "train_score")).points
         ),
     )
 
@@ -128,11 +134,11 @@ def _num_updates(folder: Path) -> int:
     return int(updates[-1]) if updates else 0
 
 
-def _curve(label: str, folder: Path) -> Curve:
-    """Return the validation scores of the method itself, or of the pre-training where there is nothing else."""
-    records = [record for record in read_metrics(folder) if record["kind"] == "valid"]
+def _curve(label: str, folder: Path, field: str) -> Curve:
+    """Return the scores in a field for the method itself, or for the pre-training where there is nothing else."""
+    records = [record for record in read_metrics(folder) if field in record]
     chosen = [record for record in records if record["phase"] == "train"] or records
-    points = tuple(Point(record["compute"], record["update"], record["valid_score"]) for record in chosen)
+    points = tuple(Point(record["compute"], record["update"], record[field]) for record in chosen)
     return Curve(label, read_settings(folder).seed, points)
 
 

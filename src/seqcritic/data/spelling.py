@@ -61,8 +61,15 @@ class SpellingData:
 
     def evaluation_set(self, split: str) -> EvaluationSet:
         """Return the first windows of the split's sentences with noise fixed by data.evaluation_seed."""
-        windows = self.windows(split)
         limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
+        return self._fixed_examples(split, limit)
+
+    def training_sample(self, size: int) -> EvaluationSet:
+        """Return so many training windows, spread evenly, with noise fixed by data.evaluation_seed."""
+        return self._fixed_examples("train", size)
+
+    def _fixed_examples(self, split: str, limit: int | None) -> EvaluationSet:
+        windows = self.windows(split)
         chosen = np.arange(len(windows))
         if limit is not None and limit < len(windows):
             # An even spread over the files rather than their beginning.

@@ -39,6 +39,10 @@ class Task(Protocol):
         """Return the fixed pairs of a split."""
         ...
 
+    def training_sample(self, size: int) -> EvaluationSet:
+        """Return at most so many fixed pairs of those that are trained on, spread evenly over the text."""
+        ...
+
     def fingerprint(self) -> str:
         """Return a short hash by which a resumed run knows its data."""
         ...

@@ -109,12 +109,11 @@ class TranslationData:
     @cached_property
     def training_pairs(self) -> EncodedPairs:
         """The training pairs as numbers, encoded on first use unless the cache holds them."""
-        settings = self.settings
         pairs = encoded_pairs(
             self._cache_folder(),
             self._signatures,
             self._vocabularies,
-            PairFilter(settings.maximum_length, settings.maximum_ratio),
+            self._pair_filter,
             lambda: self._read_training("encoding the training text, once"),
         )
         self._report(f"data.train: {len(pairs):,} pairs{_list_counts(', left out ', pairs.skipped)}")
@@ -133,10 +132,29 @@ class TranslationData:
         sources = self.source_vocabulary.encode_all([pair.source for pair in pairs])
         references = self.target_vocabulary.encode_all([pair.target for pair in pairs])
         self._report_evaluation(split, sources, references)
-        batches = [
-            Batch(*pad(sources[first:last]), *pad(references[first:last])) for first, last in _cut(sources, references)
-        ]
-        return EvaluationSet(batches, [pair.source for pair in pairs], [pair.target for pair in pairs])
+        return _evaluation_set(pairs, sources, references)
+
+    def training_sample(self, size: int) -> EvaluationSet:
+        """Return pairs that are trained on, spread evenly over the files; one that is left out yields to the next."""
+        trained = self.training_pairs
+        places = _spread(trained.num_read, size if size < len(trained) else trained.num_read)
+        pairs: list[Pair] = []
+        sources: list[list[int]] = []
+        references: list[list[int]] = []
+        for place, pair in enumerate(self._read_training("choosing training pairs to judge on")):
+            if len(pairs) == len(places):
+                break
+            if place < places[len(pairs)]:
+                continue
+            source, reference = (
+                vocabulary.encode_all([side])[0]
+                for vocabulary, side in zip(self._vocabularies, (pair.source, pair.target), strict=True)
+            )
+            if self._pair_filter.reason(len(source), len(reference)) is None:
+                pairs.append(pair)
+                sources.append(source)
+                references.append(reference)
+        return _evaluation_set(pairs, sources, references)
 
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""
@@ -212,6 +230,10 @@ class TranslationData:
     def _buckets(self) -> Buckets:
         return Buckets(self.training_pairs, (len(self.source_vocabulary), len(self.target_vocabulary)))
 
+    @property
+    def _pair_filter(self) -> PairFilter:
+        return PairFilter(self.settings.maximum_length, self.settings.maximum_ratio)
+
     def _cache_folder(self) -> Path:
         return self._cache if self._cache is not None else default_cache_directory()
 
@@ -236,7 +258,7 @@ class TranslationData:
                 self._report(f"data.{split}: left out {num_empty:,} with an empty reference")
             limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
             if limit is not None and limit < len(pairs):
-                pairs = [pairs[place] for place in np.linspace(0, len(pairs) - 1, limit).round().astype(int)]
+                pairs = [pairs[place] for place in _spread(len(pairs), limit)]
             self._evaluated[split] = pairs
         return self._evaluated[split]
 
@@ -254,6 +276,19 @@ def _list_counts(introduction: str, counts: dict[str, int]) -> str:
     """Return `introduction`12 of this, 3 of that; nothing if nothing was counted."""
     parts = [f"{count:,} {name}" for name, count in counts.items() if count > 0]
     return introduction + ", ".join(parts) if parts else ""
+
+
+def _spread(total: int, size: int) -> list[int]:
+    """Return so many places, spread evenly from the first to the last of all."""
+    places: list[int] = np.linspace(0, total - 1, size).round().astype(int).tolist()
+    return places
+
+
+def _evaluation_set(pairs: list[Pair], sources: list[list[int]], references: list[list[int]]) -> EvaluationSet:
+    batches = [
+        Batch(*pad(sources[first:last]), *pad(references[first:last])) for first, last in _cut(sources, references)
+    ]
+    return EvaluationSet(batches, [pair.source for pair in pairs], [pair.target for pair in pairs])
 
 
 def _cut(sources: list[list[int]], references: list[list[int]]) -> Iterator[tuple[int, int]]:

@@ -36,6 +36,7 @@ class Comparison:
     notes: tuple[str, ...]
     beam_signature: str = ""
     critic_curves: tuple[Curve, ...] = ()  # of the share of variance that the critics explain
+    train_curves: tuple[Curve, ...] = ()  # of the score on some of the training examples
 
     def __post_init__(self) -> None:
         labels = [row.label for row in self.rows]
@@ -119,7 +120,11 @@ class Comparison:
             environment=record.text_mapping("environment"),
             notes=record.texts("notes"),
             beam_signature=record.text("beam_signature") if record.has("beam_signature") else "",
-            critic_curves=tuple(read_curve(curve) for curve in record.records("critic_curves"))
-            if record.has("critic_curves")
-            else (),
+            critic_curves=_read_curves(record, "critic_curves"),
+            train_curves=_read_curves(record, "train_curves"),
         )
+
+
+def _read_curves(record: Record, name: str) -> tuple[Curve, ...]:
+    """Read curves that comparisons of earlier versions do not have."""
+    return tuple(read_curve(curve) for curve in record.records(name)) if record.has(name) else ()

@@ -58,12 +58,14 @@ def draw_curves(
     width: int = 960,
     height: int = 460,
     title: str = "",
+    neighbours: Sequence[Curve] = (),
 ) -> Markup:
     """Draw all curves on one axis: thin lines for seeds, a bold one for the mean of a method.
 
     Labels named in `order` take the first styles, so that a table beside the drawing can share them.
     Labels stand beside the ends of their curves where there is room, otherwise beneath the drawing,
     which then grows in height. The vertical axis has the name "validation SCORE" unless a title is given.
+    The axis of compute has room for its neighbours too, the curves of another drawing.
     """
     title = title or f"validation {score_name}"
     series = group_series(curves, order)
@@ -82,7 +84,7 @@ def draw_curves(
         right=width - (longest + 58 if beside else 16),
         bottom=height - 52,
         values=scores,
-        computes=compute_range(series),
+        computes=compute_range([*series, *group_series(neighbours)]),
     )
     if beside:
         ends = [frame.y(scores.clamp(one.main[-1].score)) for one in series]

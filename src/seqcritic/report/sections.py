@@ -20,6 +20,12 @@ _CRITIC_NOTE = (
     "validation sentences: 1 is perfect, 0 no better than a constant. First the critic learns with the actor frozen; "
     "joint training begins where the method's learning curve does, and the table holds the share at that point."
 )
+_TRAINING_NOTE = (
+    "The same score of greedy predictions, but for a fixed sample of the training examples; the scale of scores is "
+    "this drawing's own. A method whose training score gets worse while its validation score gets better acts as a "
+    "regulariser, as the paper saw in methods that learn from their own predictions: it gives up fit to the training "
+    "text for progress on other text. The other way round it is overfitting."
+)
 
 
 def render_table(comparison: Comparison) -> Markup:
@@ -62,7 +68,7 @@ def render_table(comparison: Comparison) -> Markup:
 
 
 def render_curves(comparison: Comparison) -> Markup:
-    """Render the learning curves, and beneath them how much the critics explain."""
+    """Render the learning curves, and beneath them those on training examples and how much the critics explain."""
     order = comparison.labels
     drawn = {curve.label for curve in comparison.curves}
     buttons = [
@@ -83,6 +89,14 @@ def render_curves(comparison: Comparison) -> Markup:
         element("figure", {}, join([*legend, *_draw_both(comparison.curves, comparison.score_name, order)])),
         _write_signatures(list_signatures(comparison)[:1]),  # validation is greedy
     ]
+    if comparison.train_curves:
+        title = f"training {comparison.score_name}"
+        drawings = _draw_both(comparison.train_curves, comparison.score_name, order, title, comparison.curves)
+        parts += [
+            element("h3", {}, text("Training and validation")),
+            element("figure", {"id": "training"}, join(drawings)),
+            element("p", {"class": "remark"}, text(_TRAINING_NOTE)),
+        ]
     if comparison.critic_curves:
         drawings = _draw_both(comparison.critic_curves, "share", order, "share of variance explained")
         parts += [
@@ -93,10 +107,12 @@ def render_curves(comparison: Comparison) -> Markup:
     return element("section", {"id": "curves"}, *parts)
 
 
-def _draw_both(curves: Sequence[Curve], score_name: str, order: Sequence[str], title: str = "") -> list[Markup]:
+def _draw_both(
+    curves: Sequence[Curve], score_name: str, order: Sequence[str], title: str = "", neighbours: Sequence[Curve] = ()
+) -> list[Markup]:
     """Draw curves in two widths, of which the style sheet shows the one that fits."""
-    wide = draw_curves(curves, score_name, order, title=title)
-    narrow = draw_curves(curves, score_name, order, width=420, height=340, title=title)
+    wide = draw_curves(curves, score_name, order, title=title, neighbours=neighbours)
+    narrow = draw_curves(curves, score_name, order, width=420, height=340, title=title, neighbours=neighbours)
     return [element("div", {"class": "wide"}, wide), element("div", {"class": "narrow"}, narrow)]
 
 

@@ -52,7 +52,7 @@ class Trainer:
         self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score, processes)
         self.progress = Progress()
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
-        self._valid: EvaluationSet | None = None
+        self._evaluation_sets: dict[str, EvaluationSet] = {}
         self._news = ""  # the last validation score, for the display
         self._saved_at = time.monotonic()
         if not self._restore():
@@ -140,13 +140,15 @@ class Trainer:
         if phase == "critic":
             self._write("critic", phase, readiness)
         else:
-            score = self._validation_score()
+            # Both may be broken off, so they come before anything that must not be done twice.
+            score = self._score_on("valid")
+            fit = {"train_score": self._score_on("train")} if self.settings.training.train_examples else {}
             progress.stale_evaluations += 1
             if progress.best_score is None or self._is_better(score, progress.best_score):
                 progress.best_score, progress.best_update = score, progress.update
                 progress.stale_evaluations = 0
                 self.learner.best_actor = self.learner.actor_weights()
-            self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score} | readiness)
+            self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score} | fit | readiness)
             self._news = f"valid {self.metric.name} {score:.2f} (best {progress.best_score:.2f})"
             self.display.line(f"{phase} {progress.update}: {self._news}")
         self._keep_snapshot(phase)
@@ -160,7 +162,7 @@ class Trainer:
         try:
             share = self.processes.from_first(
                 lambda: explained_variance(
-                    learner.networks, self._validation_set().batches, self.settings, learner.score
+                    learner.networks, self._evaluation_set("valid").batches, self.settings, learner.score
                 )
             )
         except NonFiniteError as error:
@@ -170,17 +172,20 @@ class Trainer:
         self.display.line(text or f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
         return {"held_out_explained_variance": share}
 
-    def _validation_score(self) -> float:
+    def _score_on(self, split: str) -> float:
         def compute() -> float:
-            actor, valid = self.learner.networks.actor, self._validation_set()
-            return judge(actor, self.task, valid, self.metric, between_batches=self._heed_own_signal).score
+            actor, examples = self.learner.networks.actor, self._evaluation_set(split)
+            return judge(actor, self.task, examples, self.metric, between_batches=self._heed_own_signal).score
 
         return self.processes.from_first(compute)
 
-    def _validation_set(self) -> EvaluationSet:
-        if self._valid is None:
-            self._valid = self.task.evaluation_set("valid")
-        return self._valid
+    def _evaluation_set(self, split: str) -> EvaluationSet:
+        """Return the whole of valid, or the training examples that are judged."""
+        if split not in self._evaluation_sets:
+            size, task = self.settings.training.train_examples, self.task
+            chosen = task.training_sample(size) if split == "train" else task.evaluation_set(split)
+            self._evaluation_sets[split] = chosen
+        return self._evaluation_sets[split]
 
     def _is_better(self, score: float, best: float) -> bool:
         return score < best if self.metric.lower_is_better else score > best
