@@ -32,7 +32,7 @@ from enumeration import NUM_STEPS, make_actor, make_batch, make_world
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOISES = (0.0, 0.05, 0.1, 0.2, 0.5)
-EXAMPLES, DRAWS = 24, 160
+EXAMPLES, DRAWS = 24, 1280
 LONGER = NUM_STEPS - 2  # tokens by which a sample may outgrow the reference of two before the world ends
 DIGITS = 9
 
