@@ -82,6 +82,7 @@ class PhaseSettings(Section):
     updates: int = Field(ge=0)
     learning_rate: Rate = 1e-3
     final_learning_rate: Rate | None = Field(None, description="reached linearly at the last update; null: constant")
+    warm_up: int = Field(0, ge=0, description="so many first updates at a part of the rate, rising linearly to it")
     patience: Positive | None = Field(
         None,
         description="stop after so many evaluations without a better score (actor, train) or a higher TD error",

@@ -42,6 +42,14 @@ def test_the_learning_rate_reaches_its_final_value_at_the_last_update():
     assert learning_rate(PhaseSettings(updates=1, learning_rate=0.5, final_learning_rate=0.1), 0) == 0.5
 
 
+def test_a_warm_up_rises_to_the_rate_that_there_would_be_without_it():
+    plain = PhaseSettings(updates=9, learning_rate=0.8, final_learning_rate=0.4)
+    warmed = plain.model_copy(update={"warm_up": 4})
+    assert [learning_rate(warmed, update) / learning_rate(plain, update) for update in range(6)] == pytest.approx(
+        [0.25, 0.5, 0.75, 1, 1, 1]
+    )
+
+
 @pytest.mark.parametrize(
     ("errors", "patience", "stopped"),
     [

@@ -22,11 +22,11 @@ def planned_phases(settings: Settings) -> list[str]:
 
 
 def learning_rate(phase: PhaseSettings, update: int) -> float:
-    """Return the rate of an update (counted from 0): constant, or linear down to the final rate."""
-    if phase.final_learning_rate is None or phase.updates <= 1:
-        return phase.learning_rate
-    done = update / (phase.updates - 1)
-    return phase.learning_rate + done * (phase.final_learning_rate - phase.learning_rate)
+    """Return the rate of an update (counted from 0): constant, or linear down to the final rate; less in a warm-up."""
+    rate = phase.learning_rate
+    if phase.final_learning_rate is not None and phase.updates > 1:
+        rate += update / (phase.updates - 1) * (phase.final_learning_rate - phase.learning_rate)
+    return rate * min(1.0, (update + 1) / phase.warm_up) if phase.warm_up else rate
 
 
 def has_stopped_growing(errors: Sequence[float], patience: int) -> bool:
