@@ -60,10 +60,11 @@ def pictures() -> Iterator[tuple[str, str]]:
         yield path.parent.name, draw_ablation(tables.read_ablation(path))
     for path in sorted(RESULTS.glob("*/gradients*.json")):
         rows = tables.read_diagnosis(path).rows
+        study = path.stem if path.parent.name == "gradients" else f"{path.parent.name}-{path.stem}"
         for kind in ("variance", "bias", "cosine") if len(rows) > 1 else ():
             picture = MOMENT_PICTURES[kind]
             drawn = draw_slots([row.label for row in rows], picture.lines(rows), picture.title, "", picture.logarithmic)
-            yield f"{path.parent.name}-{path.stem}-{kind}", drawn
+            yield f"{study}-{kind}", drawn
     for path in sorted(RESULTS.glob("*/enumeration.json")):
         yield f"{path.parent.name}-{path.stem}", enumeration_tables.draw_enumeration(path)
 
