@@ -24,6 +24,7 @@ from seqcritic.training.display import Display, PlainDisplay
 from seqcritic.training.environment import environment
 
 FEWEST_DRAWS = 2 * NUM_GROUPS
+DRAWS_FOR_MEANS = 64
 
 
 def diagnose(
@@ -65,15 +66,7 @@ def diagnose_patient(
     """Measure one moment of one run."""
     subject, settings, batches = patient.subject, patient.settings, patient.batches
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "diagnosis"))
-    networks = Networks(subject.actor, critic=subject.critic, target_critic=subject.critic)
-    judged = CriticTraining(settings.method, subject.score, subject.shaping)
-    with torch.no_grad():
-        outcomes = [(judged(networks, batch, generator, 0.0).measurements, len(batch)) for batch in batches]
-    num_examples = sum(len(batch) for batch in batches)
-    means = {
-        name: sum(found[name].item() * count for found, count in outcomes) / num_examples
-        for name in ("sampled_return", "explained_variance")
-    }
+    means = sample_means(patient)
     baseline = fit_baseline(subject, batches, generator)
     display.start_phase(patient.label, 0, most_draws)
     measured = measure(
@@ -84,7 +77,7 @@ def diagnose_patient(
         method=settings.method.label,
         updates=patient.updates,
         split=split,
-        examples=num_examples,
+        examples=sum(len(batch) for batch in batches),
         draws=measured.draws,
         mean_return=means["sampled_return"],
         explained_variance=means["explained_variance"],
@@ -94,6 +87,25 @@ def diagnose_patient(
         truth=measured.truth,
         estimators=measured.estimators,
     )
+
+
+def sample_means(patient: Patient) -> dict[str, float]:
+    """Return the mean return and the share of its variance that the critic explains, from samples for this alone."""
+    subject, settings = patient.subject, patient.settings
+    generator = torch.Generator().manual_seed(derive_seed(settings.seed, "diagnosis", "means"))
+    networks = Networks(subject.actor, critic=subject.critic, target_critic=subject.critic)
+    judged = CriticTraining(settings.method, subject.score, subject.shaping)
+    with torch.no_grad():
+        outcomes = [
+            (judged(networks, batch, generator, 0.0).measurements, len(batch))
+            for _ in range(DRAWS_FOR_MEANS)
+            for batch in patient.batches
+        ]
+    total = sum(count for _, count in outcomes)
+    return {
+        name: sum(found[name].item() * count for found, count in outcomes) / total
+        for name in ("sampled_return", "explained_variance")
+    }
 
 
 def read_diagnosis(path: Path) -> Diagnosis:
