@@ -1,6 +1,6 @@
 """What `seqcritic diagnose` measures beside what is exact, on a world small enough to go through all of it.
 
-    python benchmarks/evidence/enumerated.py    # some seconds; then results.py for the table and the picture
+    python benchmarks/evidence/enumerated.py    # about a minute; then results.py for the table and the picture
 
 Fifteen sequences can be said to the one source of `tests/methods/enumeration.py`, so the true gradient, every
 estimator's mean and its variance are sums. Critics are the exact values plus fixed noise of several sizes. For each

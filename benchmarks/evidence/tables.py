@@ -15,11 +15,8 @@ from seqcritic.report.diagnosis_tables import format_bias, format_figure, format
 from seqcritic.report.formats import ABSENT, format_count, format_p_value, format_score, format_share
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-TRANSLATION = {
-    "tatoeba-de-en": None,
-    "iwslt14-conv": "window",
-    "iwslt14-bigru": "bidirectional",
-}  # the paper's encoders
+# The studies, with the encoder of the paper's table that each stands beside.
+TRANSLATION = {"tatoeba-de-en": None, "iwslt14-conv": "window", "iwslt14-bigru": "bidirectional"}
 
 
 def read_comparison(path: Path) -> Comparison:
@@ -170,7 +167,7 @@ def _score(row: MethodRow) -> str:
 def _gain(comparison: Comparison, row: MethodRow) -> str:
     """Write by how many percent of the baseline's score a row is better."""
     gain = comparison.gain(row)
-    return ABSENT if gain is None or row.label == comparison.baseline else f"{gain:.1f} %"
+    return ABSENT if gain is None else f"{gain:.1f} %"
 
 
 def _difference(comparison: Comparison, row: MethodRow) -> str:
