@@ -47,6 +47,19 @@ def test_an_override_of_one_section_spares_another_that_shares_its_anchor(tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("recipe", "override", "complaint"),
+    [
+        ("tatoeba-de-en", "seed=1", "critic.from_actor: the critic would read the reference with "),
+        ("demo", "actor.encoder=window", "critic.from_actor: the critic would read the reference with "),
+        ("demo", "critic.hidden=30", r"critic.from_actor: critic.hidden must be actor.hidden, 64$"),
+    ],
+)
+def test_a_critic_begins_as_an_actor_of_its_own_kind_only(recipe: str, override: str, complaint: str):
+    with pytest.raises(UserError, match=f"^{complaint}"):
+        load_recipe(recipe, ["critic.from_actor=true", override])
+
+
+@pytest.mark.parametrize(
     ("override", "complaint"),
     [
         ("data.lenght=3", "unknown setting 'data.lenght' (did you mean 'data.length'?)"),

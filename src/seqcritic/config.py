@@ -59,6 +59,11 @@ class CriticSettings(NetworkSettings):
 
     section = "critic"
     reads_actor_states: bool = Field(True, description="feed the actor's detached states to the critic")
+    from_actor: bool = Field(
+        False,
+        description="begin phases.critic with the actor's weights, all but the read-out: the critic then finds its "
+        "place in the reference from its first update. For the spelling task, with the sizes of the actor",
+    )
 
 
 class ScoreSettings(Section):
@@ -196,3 +201,17 @@ class Settings(Section):
     training: TrainingSettings = TrainingSettings()
     start: StartSettings = StartSettings()
     compare: CompareSettings = CompareSettings()
+
+    @model_validator(mode="after")
+    def _critic_can_begin(self) -> Self:
+        if not self.critic.from_actor:
+            return self
+        if self.data.task != "spelling" or self.actor.encoder != "bidirectional":
+            raise ValueError(
+                "critic.from_actor: the critic would read the reference with what the actor reads the source with: it "
+                "needs the spelling task, whose two sides have the same tokens, and actor.encoder=bidirectional"
+            )
+        for size in ("embedding", "hidden", "attention"):
+            if getattr(self.critic, size) != getattr(self.actor, size):
+                raise ValueError(f"critic.from_actor: critic.{size} must be actor.{size}, {getattr(self.actor, size)}")
+        return self

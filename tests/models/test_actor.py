@@ -124,6 +124,23 @@ def test_the_critic_reads_the_state_that_produces_the_token():
     assert not values.requires_grad or torch.autograd.grad(values.sum(), states, allow_unused=True)[0] is None
 
 
+@pytest.mark.parametrize("reads_actor_states", [False, True])
+def test_a_critic_that_takes_over_the_actor_sees_in_the_reference_what_the_actor_sees_in_the_source(reads_actor_states):
+    generator = torch.Generator().manual_seed(3)
+    actor = Actor(SIZES, 5, 5, generator).double()
+    sizes = SIZES.model_dump(include={"embedding", "hidden", "attention", "initial_range"})
+    critic = Critic(CriticSettings(**sizes, reads_actor_states=reads_actor_states), 5, 7, generator).double()
+    read_out = critic.decoder.read_out.weight.clone()
+    critic.take_over(actor)
+    sources, predictions = pad([[1, 2, 3, 4], [4, 1], [2]]), torch.tensor([[3, 1, 4], [1, 4, 2], [2, 3, 2]])
+    everywhere = torch.ones_like(predictions, dtype=torch.bool)
+    expected, states = actor.features(actor.encode(*sources), predictions, everywhere)
+    extra = states if reads_actor_states else None
+    found, _ = critic.decoder.features(critic.encode(*sources), predictions, extra, everywhere)
+    assert torch.allclose(found.rows, expected.rows, atol=1e-12)
+    assert torch.equal(critic.decoder.read_out.weight, read_out)
+
+
 def test_the_window_encoder_is_a_mean_of_word_and_position_embeddings():
     encoder = WindowEncoder(torch.nn.Embedding(9, 4)).double()
     tokens, mask = pad([[1, 2, 3, 4, 5, 6], [7]])

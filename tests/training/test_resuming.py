@@ -63,7 +63,9 @@ def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: 
     assert outcome(tmp_path / "killed") == outcome(finished_run)
 
 
-@pytest.mark.parametrize(("label", "options"), [("mixer", []), ("actor-critic", OPTIONS)])
+@pytest.mark.parametrize(
+    ("label", "options"), [("mixer", []), ("actor-critic", OPTIONS), ("actor-critic", ["critic.from_actor=true"])]
+)
 def test_kills_in_every_phase_change_nothing(label: str, options: list[str], recipe: Path, tmp_path: Path):
     overrides = [*method_overrides(label), *options]
     kill_in_every_phase(

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.config import CriticSettings
+from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder
 from seqcritic.models.encoder import BidirectionalEncoder
@@ -42,6 +43,26 @@ class Critic(nn.Module):
             read_out=settings.read_out,
         )
         initialise(self, settings.initial_range, generator)
+
+    @torch.no_grad()
+    def take_over(self, actor: Actor) -> None:
+        """Take the actor's weights, all but the read-out, where both sides of the task have the same tokens.
+
+        An actor that has learnt which source token comes next so becomes a critic that knows which token of the
+        reference does; its read-out has still to learn what each token is worth. The critic has one embedding E where
+        the actor has two, E and E': the gates W' of tokens become W = argmin ‖E Wᵀ − E' W'ᵀ‖, the same gates exactly
+        if there are no more tokens than numbers in an embedding. The actor's states are at first not heeded.
+        """
+        self.encoder.load_state_dict(actor.encoder.state_dict())
+        for part in ("glimpse_gates", "state_gates", "attention"):
+            getattr(self.decoder, part).load_state_dict(getattr(actor.decoder, part).state_dict())
+        self.decoder.initial.copy_(actor.decoder.initial)
+        gates = actor.decoder.embedding.weight.double() @ actor.decoder.token_gates.weight.double().T
+        own_gates = torch.linalg.pinv(self.decoder.embedding.weight.double()) @ gates
+        self.decoder.token_gates.weight.copy_(own_gates.T)
+        self.decoder.token_gates.bias.copy_(actor.decoder.token_gates.bias)
+        if self.decoder.extra_gates is not None:
+            self.decoder.extra_gates.weight.zero_()
 
     def encode(self, references: Tensor, mask: Tensor) -> Memory:
         """Read the reference answers [B, T] with their mask."""

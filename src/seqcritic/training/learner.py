@@ -70,6 +70,8 @@ class Learner:
         self.phase = phase
         self.method = build_method(self.settings, phase, self.score)
         networks = self.networks
+        if phase == "critic" and networks.critic is not None and self.settings.critic.from_actor:
+            networks.critic.take_over(networks.actor)
         if networks.delayed_actor is not None:
             follow(networks.delayed_actor, networks.actor, 1.0)
         if networks.target_critic is not None and networks.critic is not None:
