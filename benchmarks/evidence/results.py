@@ -5,10 +5,10 @@
 
 A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FILE -->` and `<!-- end -->`, FILE below
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
-`ablation` an ablation, `gradients` a diagnosis, `tries` runs that were tried, `enumeration` measured figures beside
-exact ones. Pictures go to docs/images, named after the files they are made from: the curves of every comparison.json,
-every ablation.json, variance, bias and cosine of every diagnosis, every readiness.json (written by tries.py) and every
-enumeration.json.
+`ablation` an ablation, `gradients` a diagnosis, `tries` runs that were tried, `token-values` what critics know of
+tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they are made
+from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
+readiness.json (written by tries.py) and every enumeration.json.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ OF_ONE_FILE = {
     "ablation": lambda path: markdown_columns(list_ablation_columns(tables.read_ablation(path))),
     "gradients": tables.gradients,
     "tries": tables.tries,
+    "token-values": tables.token_values,
     "enumeration": enumeration_tables.enumeration,
 }
 KINDS = "|".join((*OVER_SEVERAL, *OF_ONE_FILE))

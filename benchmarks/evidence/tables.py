@@ -160,6 +160,23 @@ def tries(path: Path) -> str:
     return _table(("tried", "method", *critic, "joint updates", "best on valid", "last on valid"), rows)
 
 
+def token_values(path: Path) -> str:
+    """Return one line for each critic of a file that token_values.py wrote."""
+    rows = [
+        (
+            each["title"],
+            format_count(each["prefixes"]),
+            f"{each['true_spread']:.2f}",
+            f"{each['critic_spread']:.2f}",
+            f"{each['correlation']:.2f}",
+            format_share(each["favourite_is_unlikely"]),
+        )
+        for each in json.loads(path.read_text(encoding="utf-8"))
+    ]
+    spreads = ("true spread", "the critic's", "correlation")
+    return _table(("critic", "prefixes", *spreads, "favourite is unlikely"), rows)
+
+
 def _score(row: MethodRow) -> str:
     return f"{format_score(row.score)} [{format_score(row.low)}, {format_score(row.high)}]"
 
