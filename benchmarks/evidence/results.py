@@ -6,7 +6,7 @@
 A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FILE -->` and `<!-- end -->`, FILE below
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
 `ablation` an ablation, `gradients` a diagnosis, `tries` runs that were tried, `token-values` what critics know of
-tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they are made
+tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they come
 from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
 readiness.json (written by tries.py) and every enumeration.json.
 """
