@@ -51,6 +51,7 @@ def test_an_override_of_one_section_spares_another_that_shares_its_anchor(tmp_pa
     [
         ("tatoeba-de-en", "seed=1", "critic.from_actor: the critic would read the reference with "),
         ("demo", "actor.encoder=window", "critic.from_actor: the critic would read the reference with "),
+        ("demo", "actor.tied=true", "critic.from_actor: the critic would read the reference with "),
         ("demo", "critic.hidden=30", r"critic.from_actor: critic.hidden must be actor.hidden, 64$"),
     ],
 )

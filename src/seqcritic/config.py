@@ -61,8 +61,8 @@ class CriticSettings(NetworkSettings):
     reads_actor_states: bool = Field(True, description="feed the actor's detached states to the critic")
     from_actor: bool = Field(
         False,
-        description="begin phases.critic with the actor's weights, all but the read-out: the critic then finds its "
-        "place in the reference from its first update. For the spelling task, with the sizes of the actor",
+        description="begin phases.critic with the actor's weights: the critic then finds its place in the "
+        "reference from its first update. For the spelling task, with the sizes of the actor",
     )
 
 
@@ -206,12 +206,12 @@ class Settings(Section):
     def _critic_can_begin(self) -> Self:
         if not self.critic.from_actor:
             return self
-        if self.data.task != "spelling" or self.actor.encoder != "bidirectional":
+        if self.data.task != "spelling" or self.actor.encoder != "bidirectional" or self.actor.tied:
             raise ValueError(
                 "critic.from_actor: the critic would read the reference with what the actor reads the source with: it "
-                "needs the spelling task, whose two sides have the same tokens, and actor.encoder=bidirectional"
+                "needs the spelling task, whose two sides have the same tokens, actor.encoder=bidirectional and no actor.tied"
             )
-        for size in ("embedding", "hidden", "attention"):
+        for size in ("embedding", "hidden", "attention", "read_out", "tied"):
             if getattr(self.critic, size) != getattr(self.actor, size):
                 raise ValueError(f"critic.from_actor: critic.{size} must be actor.{size}, {getattr(self.actor, size)}")
         return self

@@ -21,6 +21,8 @@ from seqcritic.models.encoder import BidirectionalEncoder
 from seqcritic.models.initialise import initialise
 from seqcritic.models.packed import Packed
 
+READ_OUT_SHARE = 0.1  # of the actor's read-out, where the critic begins with its weights
+
 
 class Critic(nn.Module):
     """Values of all tokens at every step of a prediction."""
@@ -46,17 +48,20 @@ class Critic(nn.Module):
 
     @torch.no_grad()
     def take_over(self, actor: Actor) -> None:
-        """Take the actor's weights, all but the read-out, where both sides of the task have the same tokens.
+        """Take the actor's weights, where both sides of the task have the same tokens.
 
         An actor that has learnt which source token comes next so becomes a critic that knows which token of the
-        reference does; its read-out has still to learn what each token is worth. The critic has one embedding E where
-        the actor has two, E and E': the gates W' of tokens become W = argmin ‖E Wᵀ − E' W'ᵀ‖, the same gates exactly
-        if there are no more tokens than numbers in an embedding. The actor's states are at first not heeded.
+        reference does, though not yet what it is worth: its read-out is a tenth of the actor's, which puts values some
+        tenths apart. The critic has one embedding E where the actor has two, E and E': the gates W' of tokens become
+        W = argmin ‖E Wᵀ − E' W'ᵀ‖, the same gates exactly if there are no more tokens than numbers in an embedding.
+        The actor's states are at first not heeded.
         """
         self.encoder.load_state_dict(actor.encoder.state_dict())
-        for part in ("glimpse_gates", "state_gates", "attention"):
+        for part in ("glimpse_gates", "state_gates", "attention", "read_out"):
             getattr(self.decoder, part).load_state_dict(getattr(actor.decoder, part).state_dict())
         self.decoder.initial.copy_(actor.decoder.initial)
+        for parameter in (self.decoder.read_out.weight, self.decoder.read_out.bias):
+            parameter.mul_(READ_OUT_SHARE)
         gates = actor.decoder.embedding.weight.double() @ actor.decoder.token_gates.weight.double().T
         own_gates = torch.linalg.pinv(self.decoder.embedding.weight.double()) @ gates
         self.decoder.token_gates.weight.copy_(own_gates.T)
