@@ -209,7 +209,7 @@ class Settings(Section):
         if self.data.task != "spelling" or self.actor.encoder != "bidirectional" or self.actor.tied:
             raise ValueError(
                 "critic.from_actor: the critic would read the reference with what the actor reads the source with: it "
-                "needs the spelling task, whose two sides have the same tokens, actor.encoder=bidirectional and no actor.tied"
+                "needs the spelling task, whose sides share their tokens, actor.encoder=bidirectional and no actor.tied"
             )
         for size in ("embedding", "hidden", "attention", "read_out", "tied"):
             if getattr(self.critic, size) != getattr(self.actor, size):
