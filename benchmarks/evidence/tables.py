@@ -169,7 +169,7 @@ def token_values(path: Path) -> str:
             f"{each['true_spread']:.2f}",
             f"{each['critic_spread']:.2f}",
             f"{each['correlation']:.2f}",
-            format_share(each["favourite_is_unlikely"]),
+            format_share(each["unlikely_favourites"]),
         )
         for each in json.loads(path.read_text(encoding="utf-8"))
     ]

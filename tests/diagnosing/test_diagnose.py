@@ -44,6 +44,8 @@ def test_every_place_is_a_row(written: Path, finished_run: Path) -> None:
     assert all(row.variance.value > 0 and row.variance.error > 0 for row in run.estimators)
     assert run.gradient_norm > 0
     assert not run.is_known
+    assert run.token_values is not None
+    assert run.token_values.prefixes > 6
     # Finished, the checkpoint's actor is the best one too: the same draws give the same figures.
     assert checkpoint.estimators == run.estimators
 

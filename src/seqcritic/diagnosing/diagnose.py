@@ -16,10 +16,11 @@ from seqcritic.diagnosing.baseline import fit_baseline
 from seqcritic.diagnosing.load import Patient, load_patient
 from seqcritic.diagnosing.measure import Watch, measure
 from seqcritic.diagnosing.moments import NUM_GROUPS
+from seqcritic.diagnosing.token_values import measure_token_values
 from seqcritic.errors import UserError
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.report.diagnosis import Diagnosis, DiagnosisRow, join_diagnoses
+from seqcritic.report.diagnosis import Diagnosis, DiagnosisRow, TokenValues, join_diagnoses
 from seqcritic.training.display import Display, PlainDisplay
 from seqcritic.training.environment import environment
 
@@ -86,7 +87,14 @@ def diagnose_patient(
         wanted_error=wanted_error,
         truth=measured.truth,
         estimators=measured.estimators,
+        token_values=judge_tokens(patient),
     )
+
+
+def judge_tokens(patient: Patient) -> TokenValues:
+    """Return what the critic knows of the tokens of one step, from samples for this alone."""
+    generator = torch.Generator().manual_seed(derive_seed(patient.settings.seed, "token values"))
+    return measure_token_values(patient.subject, patient.batches, generator)
 
 
 def sample_means(patient: Patient) -> dict[str, float]:

@@ -57,6 +57,21 @@ class EstimatorRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenValues:
+    """The critic's values of the likeliest tokens of single steps beside the true ones, in units of the return.
+
+    Spreads are root mean squares of the differences to the mean of a step; `unlikely_favourites` is the share of steps
+    at which the token of the highest value is one that the actor would hardly take.
+    """
+
+    prefixes: int
+    true_spread: float
+    critic_spread: float
+    correlation: float
+    unlikely_favourites: float
+
+
+@dataclass(frozen=True, slots=True)
 class DiagnosisRow:
     """The estimators at one moment of one run."""
 
@@ -73,6 +88,7 @@ class DiagnosisRow:
     wanted_error: float
     truth: str  # the estimator that the truth was taken from
     estimators: tuple[EstimatorRow, ...]
+    token_values: TokenValues | None = None  # not measured by earlier versions
 
     @property
     def is_known(self) -> bool:
@@ -134,6 +150,17 @@ def _read_row(record: Record) -> DiagnosisRow:
         wanted_error=record.number("wanted_error"),
         truth=record.text("truth"),
         estimators=tuple(_read_estimator(entry) for entry in record.records("estimators")),
+        token_values=_read_token_values(record.record("token_values")) if record.has("token_values") else None,
+    )
+
+
+def _read_token_values(record: Record) -> TokenValues:
+    return TokenValues(
+        prefixes=record.integer("prefixes"),
+        true_spread=record.number("true_spread"),
+        critic_spread=record.number("critic_spread"),
+        correlation=record.number("correlation"),
+        unlikely_favourites=record.number("unlikely_favourites"),
     )
 
 

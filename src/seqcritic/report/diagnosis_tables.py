@@ -3,7 +3,7 @@
 import math
 
 from seqcritic.report.columns import Column
-from seqcritic.report.diagnosis import CERTAIN, SAMPLES, DiagnosisRow, EstimatorRow, Figure
+from seqcritic.report.diagnosis import CERTAIN, SAMPLES, DiagnosisRow, EstimatorRow, Figure, TokenValues
 from seqcritic.report.formats import ABSENT
 
 ACTOR_CRITIC = "actor-critic"
@@ -45,6 +45,18 @@ def describe_moment(row: DiagnosisRow) -> str:
     return (
         f"{row.draws:,} draws of one sample for each of {row.examples:,} examples of {row.split}. {known}{reached}. "
         f"Mean return {row.mean_return:.3g}; the critic explains {row.explained_variance:.0%} of its variance."
+        f"{_describe_tokens(row.token_values)}"
+    )
+
+
+def _describe_tokens(values: TokenValues | None) -> str:
+    """Say how well the critic tells the tokens of one step apart."""
+    if values is None:
+        return ""
+    return (
+        f" Its values of the tokens of one step correlate with the true ones by {format_number(values.correlation)}; "
+        f"they lie {format_number(values.critic_spread)} apart, the true ones {format_number(values.true_spread)}, and "
+        f"at {values.unlikely_favourites:.0%} of the steps its favourite is a token the actor would hardly take."
     )
 
 

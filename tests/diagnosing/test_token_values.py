@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from token_values import advantages, compare_values
+from enumerated_gradients import make_subject
+from enumeration import NUM_STEPS, make_actor, make_batch, make_world
+from seqcritic.diagnosing import token_values
+from seqcritic.diagnosing.token_values import advantages, compare_values, measure_token_values
+from seqcritic.methods import rollout
 
 WEIGHTS = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64)
 TRUE = torch.tensor([[2.0, 1.0, -1.0]], dtype=torch.float64)
@@ -30,3 +34,18 @@ def test_a_value_common_to_all_tokens_does_not_count():
     found = compare_values(returns, TRUE + 100, WEIGHTS)
     assert found[0].item() == pytest.approx(found[1].item())
     assert found[2].item() == pytest.approx(found[0].item())
+
+
+@pytest.mark.parametrize(("factor", "correlation"), [(1.0, 1.0), (0.5, 1.0), (-1.0, -1.0)])
+def test_exact_values_agree_with_sampled_continuations(
+    factor: float, correlation: float, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
+    monkeypatch.setattr(token_values, "EXTRA_STEPS", NUM_STEPS - 2)
+    actor = make_actor()
+    world = make_world(actor)
+    subject = make_subject(actor, world, factor * world.exact_values())
+    found = measure_token_values(subject, [make_batch().repeat(100)], torch.Generator().manual_seed(1))
+    assert found.correlation == pytest.approx(correlation, abs=0.05)
+    assert found.critic_spread == pytest.approx(abs(factor) * found.true_spread, rel=0.05)
+    assert found.prefixes > 100

@@ -1,0 +1,110 @@
+"""What a critic knows of the tokens it chooses between: its values beside the true ones.
+
+Actor-critic follows nothing but differences between the values of the tokens of one step. In prefixes of samples of the
+actor, at four places of each, the true value of each of its likeliest tokens is the mean return of continuations by the
+actor. With w(a) the actor's probabilities of these tokens and values q(a),
+
+    advantage(a) = q(a) − Σ_a w(a) q(a),   spread² = mean over prefixes of Σ_a w(a) advantage(a)²
+
+The true spread and the correlation are freed of the noise of the continuations.
+
+Shapes: B prefixes, A tokens, K continuations, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from seqcritic.data.batch import Batch
+from seqcritic.decoding.sampling import sample
+from seqcritic.diagnosing.estimators import Subject, sample_examples
+from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores
+from seqcritic.models.attention import Memory
+from seqcritic.report.diagnosis import TokenValues
+
+TOKENS = 6
+CONTINUATIONS = 16
+PLACES = (0.0, 0.25, 0.5, 0.75)  # of a reference
+UNLIKELY = 0.01
+PREFIXES_AT_ONCE = 16
+
+
+def compare_values(returns: Tensor, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the squares of true and of the critic's advantages and their products [B].
+
+    From returns [B, A, K], values and weights [B, A]. The noise of a mean of K returns makes the squares of true
+    advantages too large by Σ_a w(a) (1 − w(a)) σ²(a) / K.
+    """
+    noise = (weights * (1 - weights) * returns.var(dim=2)).sum(dim=1) / returns.shape[2]
+    true, own = advantages(returns.mean(dim=2), weights), advantages(values, weights)
+    squares = (weights * true.square()).sum(dim=1) - noise
+    return squares, (weights * own.square()).sum(dim=1), (weights * true * own).sum(dim=1)
+
+
+def advantages(values: Tensor, weights: Tensor) -> Tensor:
+    """Return values [B, A] minus their mean by weights [B, A] that sum to 1."""
+    return values - (weights * values).sum(dim=1, keepdim=True)
+
+
+@torch.no_grad()
+def measure_token_values(subject: Subject, batches: Sequence[Batch], generator: torch.Generator) -> TokenValues:
+    """Measure the critic's values on one sample of every example."""
+    found = [part for batch in batches for part in _measure_batch(subject, batch, generator)]
+    true, own, products, unlikely = (torch.cat(parts).mean().item() for parts in zip(*found, strict=True))
+    return TokenValues(
+        prefixes=sum(len(part[0]) for part in found),
+        true_spread=max(true, 0.0) ** 0.5,
+        critic_spread=own**0.5,
+        correlation=products / (true * own) ** 0.5 if true > 0 and own > 0 else float("nan"),
+        unlikely_favourites=unlikely,
+    )
+
+
+def _measure_batch(
+    subject: Subject, batch: Batch, generator: torch.Generator
+) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Yield what `compare_values` finds, and whether the token of the highest value is unlikely, for some prefixes."""
+    actor, critic = subject.actor, subject.critic
+    memory = actor.encode(batch.sources, batch.source_mask)
+    drawn = sample_examples(subject, batch, memory, generator).sample
+    logits, states = actor.score(memory, drawn.tokens)
+    probabilities = torch.softmax(logits, dim=2)
+    values = critic.values(critic.encode(batch.references, batch.reference_mask), drawn.tokens, states)
+    lengths = num_tokens(batch.references, batch.reference_mask)
+    for place in PLACES:
+        steps = (place * lengths).long().clamp(max=drawn.mask.shape[1] - 1)
+        alive = drawn.mask.gather(1, steps[:, None]).flatten().nonzero().flatten()
+        for rows in torch.split(alive, PREFIXES_AT_ONCE):
+            own, chances = values[rows, steps[rows]], probabilities[rows, steps[rows]]  # [B, V]
+            weights, tokens = chances.topk(min(TOKENS, chances.shape[1]), dim=1)
+            weights = (weights / weights.sum(dim=1, keepdim=True)).double()
+            returns = _continue(subject, batch, memory, drawn.tokens, rows, steps[rows], tokens, generator)
+            favourites = chances.gather(1, own.argmax(dim=1, keepdim=True)).flatten()
+            compared = compare_values(returns.double(), own.gather(1, tokens).double(), weights)
+            yield *compared, (favourites < UNLIKELY).double()
+
+
+def _continue(
+    subject: Subject,
+    batch: Batch,
+    memory: Memory,
+    samples: Tensor,
+    rows: Tensor,
+    steps: Tensor,
+    tokens: Tensor,
+    generator: torch.Generator,
+) -> Tensor:
+    """Return the returns [B, A, K], from a step on, of samples cut at steps [B], with each of tokens [B, A] there."""
+    num_prefixes, num_candidates = tokens.shape
+    repeats = num_candidates * CONTINUATIONS
+    many, ends = rows.repeat_interleave(repeats), steps.repeat_interleave(repeats)
+    given = samples[many].scatter(1, ends[:, None], tokens.flatten().repeat_interleave(CONTINUATIONS)[:, None])
+    caps = (num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS)[many]
+    fixed = Memory(*(field[many] for field in memory))
+    others = sample(subject.actor, fixed, caps, generator, (given, ends + 1))
+    scores = prefix_scores(subject.score, others.tokens, others.mask, batch.select(many))
+    returns = scores[:, -1] - scores.gather(1, ends[:, None])[:, 0]
+    return returns.view(num_prefixes, num_candidates, CONTINUATIONS)
