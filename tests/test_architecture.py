@@ -29,7 +29,7 @@ ALLOWED = {
     "report": set(),
     "inspecting": LEAVES | {"data", "models", "decoding", "scores", "training", "report"},
     "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
-    "diagnosing": LEAVES | {"data", "models", "scores", "methods", "training", "inspecting", "report"},
+    "diagnosing": LEAVES | {"data", "models", "decoding", "scores", "methods", "training", "inspecting", "report"},
     "preparing": {"errors", "data"},
     "commands": LEAVES
     | {"settings_io", "decoding", "training", "inspecting", "comparing", "diagnosing", "preparing", "report"},
