@@ -161,20 +161,21 @@ def tries(path: Path) -> str:
 
 
 def token_values(path: Path) -> str:
-    """Return one line for each critic of a file that token_values.py wrote."""
+    """Return one line for each critic of a file that token_values.py wrote, the best correlation first."""
+    critics = json.loads(path.read_text(encoding="utf-8"))
     rows = [
         (
             each["title"],
-            format_count(each["prefixes"]),
-            f"{each['true_spread']:.2f}",
-            f"{each['critic_spread']:.2f}",
+            format_share(each["critic_explains"]),
             f"{each['correlation']:.2f}",
+            f"{each['critic_spread']:.2f} / {each['true_spread']:.2f}",
             format_share(each["unlikely_favourites"]),
+            *(f"{format_score(each['first'])} → {format_score(each[end])}" for end in ("best", "last")),
         )
-        for each in json.loads(path.read_text(encoding="utf-8"))
+        for each in sorted(critics, key=lambda critic: -critic["correlation"])
     ]
-    spreads = ("true spread", "the critic's", "correlation")
-    return _table(("critic", "prefixes", *spreads, "favourite is unlikely"), rows)
+    names = ("critic", "it explains", "correlation", "spread / true", "unlikely favourites")
+    return _table((*names, "on valid, best", "at the end"), rows)
 
 
 def _score(row: MethodRow) -> str:

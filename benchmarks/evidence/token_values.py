@@ -1,8 +1,9 @@
 """What critics know of the tokens they choose between, as a small file: one row for each run.
 
-    python benchmarks/evidence/token_values.py TITLE=RUN … --out docs/results/gradients/token-values.json
+    python benchmarks/evidence/token_values.py TITLE=CRITIC=RUN … --out docs/results/gradients/token-values.json
 
-The figures are those of `seqcritic diagnose` (seqcritic/diagnosing/token_values.py), on 128 validation examples.
+The figures are those of `seqcritic diagnose` (seqcritic/diagnosing/token_values.py), on 128 validation examples, for a
+run of the critic's pre-training; beside them stands what the run of joint training that started from it came to.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+import tries
 from seqcritic.diagnosing.diagnose import judge_tokens
 from seqcritic.diagnosing.load import load_patient
 
@@ -23,13 +25,14 @@ NUM_EXAMPLES = 128
 def main() -> None:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", metavar="TITLE=RUN")
+    parser.add_argument("runs", nargs="+", metavar="TITLE=CRITIC=RUN")
     parser.add_argument("--out", required=True, type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = []
-    for title, _, run in (given.rpartition("=") for given in options.runs):
-        rows.append({"title": title} | asdict(judge_tokens(load_patient(run, "valid", NUM_EXAMPLES))))
+    for title, critic, run in (given.rsplit("=", 2) for given in options.runs):
+        values = judge_tokens(load_patient(critic, "valid", NUM_EXAMPLES))
+        rows.append(tries.describe(title, Path(run)) | asdict(values))
         print(rows[-1], flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
