@@ -81,7 +81,8 @@ def _measure_batch(
             own, chances = values[rows, steps[rows]], probabilities[rows, steps[rows]]  # [B, V]
             weights, tokens = chances.topk(min(TOKENS, chances.shape[1]), dim=1)
             weights = (weights / weights.sum(dim=1, keepdim=True)).double()
-            returns = _continue(subject, batch, memory, drawn.tokens, rows, steps[rows], tokens, generator)
+            part, known = batch.select(rows), memory.select(rows)
+            returns = _continue(subject, part, known, drawn.tokens[rows], steps[rows], tokens, generator)
             favourites = chances.gather(1, own.argmax(dim=1, keepdim=True)).flatten()
             compared = compare_values(returns.double(), own.gather(1, tokens).double(), weights)
             yield *compared, (favourites < UNLIKELY).double()
@@ -92,19 +93,16 @@ def _continue(
     batch: Batch,
     memory: Memory,
     samples: Tensor,
-    rows: Tensor,
     steps: Tensor,
     tokens: Tensor,
     generator: torch.Generator,
 ) -> Tensor:
     """Return the returns [B, A, K], from a step on, of samples cut at steps [B], with each of tokens [B, A] there."""
-    num_prefixes, num_candidates = tokens.shape
-    repeats = num_candidates * CONTINUATIONS
-    many, ends = rows.repeat_interleave(repeats), steps.repeat_interleave(repeats)
-    given = samples[many].scatter(1, ends[:, None], tokens.flatten().repeat_interleave(CONTINUATIONS)[:, None])
-    caps = (num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS)[many]
-    fixed = Memory(*(field[many] for field in memory))
-    others = sample(subject.actor, fixed, caps, generator, (given, ends + 1))
-    scores = prefix_scores(subject.score, others.tokens, others.mask, batch.select(many))
-    returns = scores[:, -1] - scores.gather(1, ends[:, None])[:, 0]
-    return returns.view(num_prefixes, num_candidates, CONTINUATIONS)
+    repeats = tokens.shape[1] * CONTINUATIONS
+    many, ends = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]
+    given = samples.repeat_interleave(repeats, dim=0)
+    given = given.scatter(1, ends, tokens.flatten().repeat_interleave(CONTINUATIONS)[:, None])
+    caps = num_tokens(many.references, many.reference_mask) + EXTRA_STEPS
+    others = sample(subject.actor, memory.repeat(repeats), caps, generator, (given, ends[:, 0] + 1))
+    scores = prefix_scores(subject.score, others.tokens, others.mask, many)
+    return (scores[:, -1] - scores.gather(1, ends)[:, 0]).view(*tokens.shape, CONTINUATIONS)
