@@ -27,7 +27,7 @@ ALLOWED = {
     "evaluation": LEAVES | {"data", "models", "decoding", "scores"},
     "training": LEAVES | {"settings_io", "data", "native", "models", "decoding", "scores", "methods", "evaluation"},
     "report": set(),
-    "inspecting": LEAVES | {"data", "models", "decoding", "scores", "training", "report"},
+    "inspecting": LEAVES | {"data", "models", "decoding", "scores", "methods", "training", "report"},
     "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
     "diagnosing": LEAVES | {"data", "models", "decoding", "scores", "methods", "training", "inspecting", "report"},
     "preparing": {"errors", "data"},

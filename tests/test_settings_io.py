@@ -60,6 +60,12 @@ def test_a_critic_begins_as_an_actor_of_its_own_kind_only(recipe: str, override:
         load_recipe(recipe, ["critic.from_actor=true", override])
 
 
+@pytest.mark.parametrize("override", ["score.shaping=false", "score.name=my_scores:overlap"])
+def test_an_outlook_is_added_only_where_the_score_has_one(override: str):
+    with pytest.raises(UserError, match=r"critic.adds_outlook needs score.shaping=true and a score that tells"):
+        load_recipe("demo", ["critic.adds_outlook=true", override])
+
+
 @pytest.mark.parametrize(
     ("override", "complaint"),
     [

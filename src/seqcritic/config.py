@@ -64,6 +64,11 @@ class CriticSettings(NetworkSettings):
         description="begin phases.critic with the actor's weights: the critic then finds its place in the "
         "reference from its first update. For the spelling task, with the sizes of the actor",
     )
+    adds_outlook: bool = Field(
+        False,
+        description="add to the values what the score says of every next token, so that the network learns only what "
+        "will follow it. With score.shaping and edit-distance, bleu or rouge-l",
+    )
 
 
 class ScoreSettings(Section):
@@ -201,6 +206,15 @@ class Settings(Section):
     training: TrainingSettings = TrainingSettings()
     start: StartSettings = StartSettings()
     compare: CompareSettings = CompareSettings()
+
+    @model_validator(mode="after")
+    def _critic_can_add(self) -> Self:
+        if self.critic.adds_outlook and (":" in self.score.name or not self.score.shaping):
+            raise ValueError(
+                "critic.adds_outlook needs score.shaping=true and a score that tells what each next token is worth: "
+                "score.name=edit-distance, bleu or rouge-l"
+            )
+        return self
 
     @model_validator(mode="after")
     def _critic_can_begin(self) -> Self:

@@ -14,11 +14,14 @@ from seqcritic.methods import losses
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
+from seqcritic.models.packed import Packed
 from seqcritic.scores.edit_distance import EditDistanceScore
 
 
 class PrefixCritic(nn.Module):
     """A critic whose values [N, T, V] are given for every sequence of the world and looked up by the prefix."""
+
+    adds_outlook = False
 
     def __init__(self, world: World, table: Tensor) -> None:
         super().__init__()
@@ -31,11 +34,12 @@ class PrefixCritic(nn.Module):
     def encode(self, references: Tensor, mask: Tensor) -> Memory:
         return Memory(references, references, references)
 
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
+    def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
         nothing = torch.zeros(NUM_TOKENS, dtype=torch.float64)
         rows = predictions.tolist()
         steps = range(predictions.shape[1])
-        return torch.stack([torch.stack([self.known.get(tuple(row[:t]), nothing) for t in steps]) for row in rows])
+        values = [torch.stack([self.known.get(tuple(row[:t]), nothing) for t in steps]) for row in rows]
+        return Packed.of(torch.stack(values), mask)
 
 
 def wrong_values(world: World, noise: float = 0.1) -> Tensor:

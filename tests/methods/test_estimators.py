@@ -42,9 +42,10 @@ Table = Callable[[World], Tensor]
 class TabularCritic(nn.Module):
     """A critic whose values are given for every sequence; those of some rows are looked up at a time."""
 
-    def __init__(self, table: Tensor) -> None:
+    def __init__(self, table: Tensor, adds_outlook: bool = False) -> None:
         super().__init__()
         self.table = nn.Parameter(table)
+        self.adds_outlook = adds_outlook
         self.rows = [0]
 
     def encode(self, references: Tensor, mask: Tensor) -> Memory:

@@ -64,7 +64,12 @@ def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("label", "options"), [("mixer", []), ("actor-critic", OPTIONS), ("actor-critic", ["critic.from_actor=true"])]
+    ("label", "options"),
+    [
+        ("mixer", []),
+        ("actor-critic", OPTIONS),
+        ("actor-critic", ["critic.from_actor=true", "critic.adds_outlook=true"]),
+    ],
 )
 def test_kills_in_every_phase_change_nothing(label: str, options: list[str], recipe: Path, tmp_path: Path):
     overrides = [*method_overrides(label), *options]

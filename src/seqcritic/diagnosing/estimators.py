@@ -23,6 +23,7 @@ from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
+from seqcritic.methods.outlook import all_values
 from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
@@ -74,13 +75,13 @@ def _gradients(
     subject: Subject, baseline: LinearBaseline, batch: Batch, generator: torch.Generator
 ) -> dict[str, Tensor]:
     """Return the estimates [P] of the gradient of the mean return of one batch."""
-    actor, critic = subject.actor, subject.critic
+    actor = subject.actor
     memory = actor.encode(batch.sources, batch.source_mask)
     rollout = sample_examples(subject, batch, memory, generator)
     tokens, mask = rollout.sample.tokens, rollout.sample.mask
     logits, states = actor.score(memory, tokens)
     with torch.no_grad():
-        values = critic.values(critic.encode(batch.references, batch.reference_mask), tokens, states)
+        values = all_values(subject.critic, subject.score, batch, tokens, mask, states)
         returns = losses.returns_to_go(rollout.rewards, mask)
         linear = baseline(states)
         expected = losses.expected_values(torch.softmax(logits, dim=2), values)

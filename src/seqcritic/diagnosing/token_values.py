@@ -21,6 +21,7 @@ from torch import Tensor
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import sample
 from seqcritic.diagnosing.estimators import Subject, sample_examples
+from seqcritic.methods.outlook import all_values
 from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores
 from seqcritic.models.attention import Memory
 from seqcritic.report.diagnosis import TokenValues
@@ -67,12 +68,12 @@ def _measure_batch(
     subject: Subject, batch: Batch, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
     """Yield what `compare_values` finds, and whether the token of the highest value is unlikely, for some prefixes."""
-    actor, critic = subject.actor, subject.critic
+    actor = subject.actor
     memory = actor.encode(batch.sources, batch.source_mask)
     drawn = sample_examples(subject, batch, memory, generator).sample
     logits, states = actor.score(memory, drawn.tokens)
     probabilities = torch.softmax(logits, dim=2)
-    values = critic.values(critic.encode(batch.references, batch.reference_mask), drawn.tokens, states)
+    values = all_values(subject.critic, subject.score, batch, drawn.tokens, drawn.mask, states)
     lengths = num_tokens(batch.references, batch.reference_mask)
     for place in PLACES:
         steps = (place * lengths).long().clamp(max=drawn.mask.shape[1] - 1)

@@ -15,6 +15,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
+from seqcritic.methods.outlook import all_values
 from seqcritic.models.actor import Actor
 from seqcritic.models.critic import Critic
 from seqcritic.report import values as report
@@ -67,7 +68,8 @@ def inspect_example(
     source_attention_TS = actor.decoder.attend(memory, taken_T[None])[0]
 
     critic_memory = critic.encode(example.references, example.reference_mask)
-    values_TV = critic.values(critic_memory, taken_T[None], states_BTH)[0]
+    everywhere = torch.ones_like(taken_T[None], dtype=torch.bool)
+    values_TV = all_values(critic, judge.score, example, taken_T[None], everywhere, states_BTH)[0]
     extra = states_BTH if critic.reads_actor_states else None
     reference_attention_TU = critic.decoder.attend(critic_memory, taken_T[None], extra)[0]
     if not bool((torch.isfinite(values_TV) & torch.isfinite(probabilities_TV)).all()):

@@ -11,6 +11,8 @@ With K `target_samples`, each prefix Ŷ_1..t is continued K − 1 times more by 
 mean of q_t and the returns of the others: the multi-sample criterion that the paper's last sentence suggests against
 the critic's bias. Of Monte-Carlo targets it leaves 1/K of the variance, of bootstrapped ones 1/K of the bias.
 
+Where the critic adds the outlook to what its network says (outlook.py), C_t is of the network's values alone.
+
 Shapes: B sequences (M samples of an example in a row), T tokens, V vocabulary, H actor state.
 """
 
@@ -22,14 +24,17 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.batch import Batch
+from seqcritic.data.vocabulary import END
 from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import expected_values, taken_and_penalties
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
+from seqcritic.methods.outlook import add_outlooks, token_outlooks
 from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.models.packed import Packed
+from seqcritic.scores.score import Score
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Evaluation:
 
 
 def evaluate_policy(
-    networks: Networks, batch: Batch, rollout: Rollout, actor_states: Tensor, settings: MethodSettings
+    networks: Networks, batch: Batch, rollout: Rollout, actor_states: Tensor, settings: MethodSettings, score: Score
 ) -> Evaluation:
     """Return values and loss of the critic on a rollout of M samples an example; `batch` is not repeated.
 
@@ -55,6 +60,9 @@ def evaluate_policy(
     repeats = len(mask) // len(batch)
     memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
     values = critic.counted_values(memory, sample.tokens, actor_states, mask)
+    outlooks = None
+    if critic.adds_outlook:
+        outlooks = token_outlooks(score, sample.tokens, mask, batch.repeat(repeats), values.rows.shape[1])
     rewards = rollout.rewards
     if settings.temperature:
         rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
@@ -63,6 +71,8 @@ def evaluate_policy(
         with torch.no_grad():
             memory = target_critic.encode(batch.references, batch.reference_mask).repeat(repeats)
             target_values = target_critic.counted_values(memory, sample.tokens, sample.states, mask)
+            if outlooks is not None:
+                target_values = add_outlooks(target_values, outlooks)
             state_values = expected_values(sample.probabilities, target_values)
             targets = losses.temporal_difference_targets(rewards, state_values, mask)
     else:
@@ -70,8 +80,12 @@ def evaluate_policy(
     if rollout.further_returns is not None:
         targets = losses.several_sample_targets(targets, rollout.further_returns, settings.num_further)
     predicted, penalties = taken_and_penalties(values, sample.tokens)
-    loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
     fixed = values.detach()
+    if outlooks is not None:
+        promised = outlooks.spread(losses.taken(outlooks.rows, outlooks.take(sample.tokens)))
+        predicted = torch.where(sample.tokens == END, 0.0, predicted + promised)
+        fixed = add_outlooks(fixed, outlooks)
+    loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
     counted = (field.detach()[mask] for field in (predicted, penalties, targets, returns))
     return Evaluation(fixed, loss, _measurements(fixed.rows, *counted))
 
@@ -120,6 +134,6 @@ class CriticTraining(RewardMethod):
             num_further=self.settings.num_further,
             temperature=self.settings.temperature,
         )
-        evaluation = evaluate_policy(networks, batch, rollout, rollout.sample.states, self.settings)
+        evaluation = evaluate_policy(networks, batch, rollout, rollout.sample.states, self.settings, self.score)
         measurements = {"critic_loss": evaluation.loss.detach()}
         return Outcome(evaluation.loss, measurements | evaluation.measurements | rollout.measurements(repeated))

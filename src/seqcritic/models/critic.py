@@ -32,6 +32,7 @@ class Critic(nn.Module):
     ) -> None:
         super().__init__()
         self.reads_actor_states = settings.reads_actor_states
+        self.adds_outlook = settings.adds_outlook
         shared = nn.Embedding(num_tokens, settings.embedding)
         self.encoder = BidirectionalEncoder(shared, settings.hidden, settings.dropout)
         self.decoder = Decoder(

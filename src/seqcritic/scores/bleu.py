@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 MAX_ORDER = 4
 
@@ -27,6 +28,12 @@ def token_matches(predictions: Tensor, references: Tensor, reference_lengths: Te
     if unknown is not None:
         known &= references != unknown
     return (predictions[:, :, None] == references[:, None, :]) & known[:, None, :]
+
+
+def equal_places(references: Tensor, reference_lengths: Tensor, unknown: int | None) -> Tensor:
+    """Return [B, U, U], True where two places of a reference hold the same token that can be matched."""
+    matches = token_matches(references, references, reference_lengths, unknown)
+    return matches & matches.transpose(1, 2)
 
 
 def hold_last(prefixes: Tensor, prediction_lengths: Tensor) -> Tensor:
@@ -48,10 +55,38 @@ def correct_counts(predictions: Tensor, matches: Tensor) -> list[Tensor]:
         correct = earlier.sum(dim=2) < found.sum(dim=2)
         # An n-gram counts from the prefix on that holds its last token.
         before = num_steps + 1 - correct.shape[1]
-        counts.append(torch.nn.functional.pad(correct.cumsum(dim=1), (before, 0)))
+        counts.append(pad(correct.cumsum(dim=1), (before, 0)))
         found = found[:, :-1, :-1] & found[:, 1:, 1:]
         earlier = earlier[:, :-1, :-1] & earlier[:, 1:, 1:]
     return counts
+
+
+def extending_counts(predictions: Tensor, alike: Tensor, matches: Tensor) -> list[Tensor]:
+    """Return for n = 1..4 [B, T, U], True where y_u after Ŷ_1..t-1 ends one more correct n-gram.
+
+    It does if its n-gram, y_u after the last n − 1 tokens, ends at fewer places of the prefix than of the reference.
+    `behind` and `earlier` are the places of the reference and of the prefix that follow the same n − 1 tokens; how many
+    of them hold y_u is a product of matrices. The matches [B, T, U], and those of the reference with itself, alike
+    [B, U, U], are of single tokens.
+    """
+    repeated = predictions[:, :, None] == predictions[:, None, :]  # [B, T, T]
+    earlier = torch.ones_like(repeated).tril(-1)
+    behind = torch.ones_like(matches)
+    counts = []
+    for _ in range(MAX_ORDER):
+        counts.append(earlier.float() @ matches.float() < behind.float() @ alike.float())
+        earlier, behind = (pad(table[:, :-1, :-1], (1, 0, 1, 0)) for table in (earlier & repeated, behind & matches))
+    return counts
+
+
+def bleu_scores(correct: list[Tensor], lengths: Tensor, reference_lengths: Tensor) -> Tensor:
+    """Return |Y| · BLEU, float64, from clipped counts for n = 1..4 of predictions of so many tokens; 0 of none."""
+    product = torch.ones((), dtype=torch.float64, device=lengths.device)
+    for shorter, count in enumerate(correct):
+        product = product * ((count + 1) / ((lengths - shorter).clamp(min=0) + 1))
+    brevity = (1 - reference_lengths / lengths.clamp(min=1)).clamp(max=0).exp()
+    # Of no tokens the smoothed precisions are 1, but the penalty is exp(−∞).
+    return torch.where(lengths > 0, reference_lengths * brevity * product ** (1 / MAX_ORDER), 0.0)
 
 
 class BleuScore:
@@ -70,11 +105,19 @@ class BleuScore:
         """Return R [B, T + 1] of the prefixes, held constant after each prediction's last token."""
         matches = token_matches(predictions, references, reference_lengths, self.unknown)
         lengths = torch.arange(predictions.shape[1] + 1, dtype=torch.float64, device=predictions.device)  # [T + 1]
-        product = torch.ones((), dtype=torch.float64, device=predictions.device)
-        for shorter, correct in enumerate(correct_counts(predictions, matches)):
-            product = product * ((correct + 1) / ((lengths - shorter).clamp(min=0) + 1))
-        targets = reference_lengths[:, None].to(torch.float64)
-        brevity = (1 - targets / lengths.clamp(min=1)).clamp(max=0).exp()
-        scores = targets * brevity * product ** (1 / MAX_ORDER)
-        scores[:, 0] = 0  # no tokens: the smoothed precisions are 1, but the penalty is exp(−∞)
+        scores = bleu_scores(correct_counts(predictions, matches), lengths, reference_lengths[:, None].double())
         return hold_last(scores, prediction_lengths).to(torch.get_default_dtype())
+
+    def outlooks(self, predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
+        """Return R [B, T, U + 1] of the prefixes with one token more, made as long as the reference.
+
+        As they are, the brevity penalty would leave next to no difference between the first tokens.
+        """
+        matches = token_matches(predictions, references, reference_lengths, self.unknown)
+        alike = equal_places(references, reference_lengths, self.unknown)
+        more = extending_counts(predictions, alike, matches)
+        before = correct_counts(predictions, matches)
+        correct = [count[:, :-1, None] + pad(ends, (0, 1)) for count, ends in zip(before, more, strict=True)]
+        lengths = torch.arange(1, predictions.shape[1] + 1, dtype=torch.float64, device=predictions.device)[:, None]
+        targets = reference_lengths[:, None, None].double()
+        return bleu_scores(correct, torch.maximum(lengths, targets), targets).to(torch.get_default_dtype())

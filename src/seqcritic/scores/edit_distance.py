@@ -19,12 +19,11 @@ from torch import Tensor
 
 from seqcritic.scores.score import Array
 
+NEVER = 10_000  # a distance beyond any other, small enough for 16 bits
 
-def prefix_distances(predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
-    """Return [B, T + 1] edit distances of all prefixes of predictions [B, T] to the whole references [B, U].
 
-    The references are cut at reference_lengths [B]; the predictions are not cut.
-    """
+def distance_table(predictions: Tensor, references: Tensor) -> Tensor:
+    """Return D [B, T + 1, U + 1] of all prefixes of predictions [B, T] and of references [B, U]."""
     num_examples, num_steps = predictions.shape
     width = references.shape[1]
     # Small exact integers: 16 bits move half the memory of 32.
@@ -37,9 +36,36 @@ def prefix_distances(predictions: Tensor, references: Tensor, reference_lengths:
         first = torch.full_like(row[:, :1], step + 1)
         row = torch.cummin(torch.cat([first, candidate], dim=1) - places, dim=1).values + places
         rows.append(row)
-    table = torch.stack(rows, dim=1)  # [B, T + 1, U + 1]
-    columns = reference_lengths[:, None, None].expand(-1, num_steps + 1, 1)
+    return torch.stack(rows, dim=1)
+
+
+def prefix_distances(predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
+    """Return [B, T + 1] edit distances of all prefixes of predictions [B, T] to the whole references [B, U].
+
+    The references are cut at reference_lengths [B]; the predictions are not cut.
+    """
+    table = distance_table(predictions, references)
+    columns = reference_lengths[:, None, None].expand(-1, table.shape[1], 1)
     return table.gather(2, columns)[:, :, 0]
+
+
+def extended_distances(predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
+    """Return [B, T, U + 1] distances of the prefixes Ŷ_1..t-1 with one token more; see ForesightScore.
+
+    The new token stands against nothing, against y_j or against a gap after y_1..j, and what is left of the reference
+    against nothing: the least of D[0] + |Y| + 1, D[j-1] + [it is not y_j] + |Y| − j and D[j] + 1 + |Y| − j.
+    """
+    places = torch.arange(references.shape[1], dtype=torch.int16, device=references.device)
+    counted = places < reference_lengths[:, None]  # [B, U]
+    left = torch.where(counted, reference_lengths[:, None].to(torch.int16) - 1 - places, NEVER)
+    rows = distance_table(predictions[:, :-1], references)  # [B, T, U + 1]
+    gaps = (rows[:, :, 1:] + 1 + left[:, None]).amin(dim=2)
+    gaps = torch.minimum(gaps, rows[:, :, 0] + 1 + reference_lengths[:, None].to(torch.int16))
+    before = rows[:, :, :-1] + left[:, None]  # [B, T, U], of the token against y_j, were it right
+    alike = (references[:, :, None] == references[:, None, :]) & counted[:, :, None]  # [B, U, U]
+    unlike = torch.nn.functional.pad(~alike, (0, 0, 0, 1), value=True).to(torch.int16)  # [B, U + 1, U]
+    against = (before[:, :, None] + unlike[:, None]).amin(dim=3)  # [B, T, U + 1]
+    return torch.minimum(against, gaps[:, :, None])
 
 
 class EditDistanceScore:
@@ -59,8 +85,17 @@ class EditDistanceScore:
         distances = prefix_distances(predictions, references, reference_lengths)
         steps = torch.arange(distances.shape[1], device=distances.device)
         held = distances.gather(1, torch.minimum(steps, prediction_lengths[:, None]))
-        scores = (reference_lengths[:, None] - held).to(torch.get_default_dtype())
-        return scores / reference_lengths.clamp(min=1)[:, None] if self.normalise else scores
+        return self._score(held, reference_lengths[:, None])
+
+    def outlooks(self, predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
+        """Return R [B, T, U + 1] of the prefixes with one token more: what is missing is wrong already."""
+        distances = extended_distances(predictions, references, reference_lengths)
+        return self._score(distances, reference_lengths[:, None, None])
+
+    def _score(self, distances: Tensor, reference_lengths: Tensor) -> Tensor:
+        """Return R of distances to references of so many tokens."""
+        scores = (reference_lengths - distances).to(torch.get_default_dtype())
+        return scores / reference_lengths.clamp(min=1) if self.normalise else scores
 
 
 class CharacterErrorRate:

@@ -13,21 +13,28 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqcritic.scores.bleu import hold_last, token_matches
+from seqcritic.scores.bleu import equal_places, hold_last, token_matches
 
 
-def prefix_subsequences(matches: Tensor) -> Tensor:
-    """Return [B, T + 1] longest common subsequences of all prefixes and the whole reference from matches [B, T, U]."""
+def subsequence_table(matches: Tensor) -> Tensor:
+    """Return L [B, T + 1, U + 1] of all prefixes of predictions and of references from matches [B, T, U]."""
     num_examples, num_steps, width = matches.shape
     # Small exact integers: 16 bits move half the memory of 32.
     matches = matches.to(torch.int16)
     row = torch.zeros((num_examples, width + 1), dtype=torch.int16, device=matches.device)
-    lengths = [row[:, -1]]
+    rows = [row]
     for step in range(num_steps):
         candidate = torch.maximum(row[:, 1:], row[:, :-1] + matches[:, step])
         row = torch.cat([row[:, :1], torch.cummax(candidate, dim=1).values], dim=1)
-        lengths.append(row[:, -1])
-    return torch.stack(lengths, dim=1)
+        rows.append(row)
+    return torch.stack(rows, dim=1)
+
+
+def rouge_scores(common: Tensor, lengths: Tensor, reference_lengths: Tensor) -> Tensor:
+    """Return |Y| · ROUGE-L from the LCS of predictions of so many tokens and their references."""
+    # Nothing against nothing has no tokens to divide by: its LCS of 0 makes it 0.
+    tokens = (lengths + reference_lengths).clamp(min=1)
+    return (reference_lengths * 2 * common.to(torch.float64) / tokens).to(torch.get_default_dtype())
 
 
 class RougeLScore:
@@ -44,9 +51,21 @@ class RougeLScore:
         self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
     ) -> Tensor:
         """Return R [B, T + 1] of the prefixes, held constant after each prediction's last token."""
-        common = prefix_subsequences(token_matches(predictions, references, reference_lengths, self.unknown))
+        matches = token_matches(predictions, references, reference_lengths, self.unknown)
+        common = subsequence_table(matches)[:, :, -1]
         steps = torch.arange(common.shape[1], device=common.device)
-        # Nothing against nothing has no tokens to divide by: its LCS of 0 makes it 0.
-        tokens = (steps + reference_lengths[:, None]).clamp(min=1)
-        scores = reference_lengths[:, None] * 2 * common.to(torch.float64) / tokens
-        return hold_last(scores, prediction_lengths).to(torch.get_default_dtype())
+        return hold_last(rouge_scores(common, steps, reference_lengths[:, None]), prediction_lengths)
+
+    def outlooks(self, predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
+        """Return R [B, T, U + 1] of the prefixes with one token more, made as long as the reference.
+
+        The token leaves the LCS as it is, or, matched with an equal y_j, makes it L[j-1] + 1.
+        """
+        matches = token_matches(predictions, references, reference_lengths, self.unknown)
+        rows = subsequence_table(matches[:, :-1])  # [B, T, U + 1]
+        alike = equal_places(references, reference_lengths, self.unknown)
+        matched = ((rows[:, :, None, :-1] + 1) * alike[:, None]).amax(dim=3)  # [B, T, U]
+        common = torch.maximum(rows[:, :, -1:], torch.nn.functional.pad(matched, (0, 1)))
+        steps = torch.arange(1, predictions.shape[1] + 1, device=common.device)[:, None]
+        targets = reference_lengths[:, None, None]
+        return rouge_scores(common, torch.maximum(steps, targets), targets)

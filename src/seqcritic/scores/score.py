@@ -29,6 +29,20 @@ class Score(Protocol):
         ...
 
 
+class ForesightScore(Score, Protocol):
+    """A score that also tells the outlook of a prefix: R of a prediction that begins so, if no more of it is right.
+
+    It does so for every next token at once: only those of the reference can be right, so all others come to the same.
+    """
+
+    def outlooks(self, predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
+        """Return [B, T, U + 1], for every t the outlook of Ŷ_1..t-1 with one token more: each of the reference's.
+
+        The last entry, and those of places beyond reference_lengths, are of a token that is not in the reference.
+        """
+        ...
+
+
 class CorpusScore(Protocol):
     """A corpus score that is a function of sums over the sentences, so that a bootstrap needs only the summands."""
 

@@ -1,0 +1,72 @@
+"""Critics that add what the score says of every next token to what their network says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from enumeration import NUM_STEPS, NUM_TOKENS, World, largest_difference, make_actor, make_batch, make_world
+from seqcritic.data.vocabulary import END
+from seqcritic.method_settings import MethodSettings
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.outlook import token_outlooks
+from seqcritic.methods.policy_evaluation import evaluate_policy
+from seqcritic.methods.registry import REWARD_METHODS
+from seqcritic.methods.rollout import Rollout
+from test_estimators import SCORE, TabularCritic, exact_loss_gradients, expected_gradients
+
+
+def outlooks(world: World) -> Tensor:
+    """Ψ − R [N, T, V] of every token at every step of every sequence."""
+    batch = make_batch().repeat(len(world.sequences))
+    return token_outlooks(SCORE, world.tokens, world.mask, batch, NUM_TOKENS).padded().double()
+
+
+def add_to(world: World, rest: Tensor) -> Networks:
+    """The world's actor and critics whose networks say `rest` [N, T, V]."""
+    critics = [TabularCritic(rest.clone(), adds_outlook=True) for _ in range(2)]
+    for critic in critics:
+        critic.rows = list(range(len(world.sequences)))
+    return Networks(make_actor(), critic=critics[0], target_critic=critics[1])  # type: ignore[arg-type]
+
+
+def test_outlooks_stand_with_their_tokens():
+    world = make_world(make_actor())
+    found = outlooks(world)
+    first = world.sequences.index((END,))
+    assert found[first, 0].tolist()[1:] == [1.0, 1.0], "one of the reference's two tokens, in or out of place"
+    after_one = world.sequences.index((1, END))
+    assert found[after_one, 1].tolist()[1:] == [0.0, 1.0], "the second is right now, the first is not"
+
+
+def test_with_what_is_left_of_the_exact_values_actor_critic_is_unbiased(monkeypatch: pytest.MonkeyPatch):
+    world = make_world(make_actor())
+    rest = world.exact_values() - outlooks(world)
+    rest[:, :, END] = 5.0  # whatever the network says of it, the end is worth nothing more
+    networks = add_to(world, rest)
+    method = REWARD_METHODS["actor-critic"](MethodSettings(name="actor-critic"), SCORE, True)
+    found = expected_gradients(method, networks, world, 1, monkeypatch)
+    assert largest_difference(found, exact_loss_gradients(networks)) < 1e-8
+
+
+@pytest.mark.parametrize("temporal_difference", [True, False])
+def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: bool):
+    world = make_world(make_actor())
+    sample = world.sample_of(range(len(world.sequences)))
+    exact = world.exact_values()
+    settings = MethodSettings(name="actor-critic", variance_penalty=0.0, temporal_difference=temporal_difference)
+
+    def judge(rest: Tensor) -> tuple[Tensor, float, float]:
+        rollout = Rollout(sample, world.rewards)
+        networks, batch = add_to(world, rest), make_batch().repeat(len(world.sequences))
+        found = evaluate_policy(networks, batch, rollout, sample.states, settings, SCORE)
+        return found.values.padded(), found.loss.item(), found.measurements["explained_variance"].item()
+
+    values, loss, explained = judge(exact - outlooks(world))
+    assert torch.allclose(values[world.mask], exact[world.mask], atol=1e-10)
+    assert (loss < 1e-10) == temporal_difference, "Monte-Carlo targets have their noise"
+    worse = exact - outlooks(world) + torch.linspace(0, 1, NUM_STEPS, dtype=torch.float64)[:, None]
+    _, more, less = judge(worse)
+    assert more > loss + 0.01
+    assert less < explained
