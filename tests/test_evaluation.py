@@ -86,3 +86,13 @@ def test_a_model_without_case_is_judged_without_case():
     given = ["data.target_tokens.lowercase=true", "score.name=bleu"]
     assert "case:lc" in corpus_metric(load_recipe("tatoeba-de-en", given)).signature()
     assert "case:mixed" in corpus_metric(load_recipe("iwslt14-conv")).signature()
+
+
+def test_text_that_comes_tokenised_is_not_tokenised_again():
+    escaped, other = "it &apos;s &quot; it &quot;", "he &apos;s &quot; no &quot;"
+    tokenised, raw = (corpus_metric(load_recipe(name)) for name in ("iwslt14-conv", "tatoeba-de-en"))
+    assert "tok:none" in tokenised.signature()
+    assert "tok:13a" in raw.signature()
+    correct, possible = tokenised.statistics([escaped], [other])[0, [0, 4]]
+    assert (correct, possible) == (3, 5)
+    assert raw.statistics([escaped], [other])[0, 4] > 5, "what was one token has become several"

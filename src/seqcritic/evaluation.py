@@ -36,12 +36,18 @@ class Judgement:
 
 
 def corpus_metric(settings: Settings) -> CorpusScore:
-    """Return the score that tables report for the score trained for; a model without case is judged without it."""
+    """Return the score that tables report for the score trained for.
+
+    A model without case is judged without it, and text that comes tokenised as it is: a second tokeniser would make
+    three tokens that match of every `&apos;`.
+    """
     score, data = settings.score, settings.data
     if score.name == "edit-distance":
         return CharacterErrorRate(score.capped)
     if score.name == "bleu":
-        return CorpusBleu(lowercase=isinstance(data, TranslationSettings) and data.target_tokens.lowercase)
+        if not isinstance(data, TranslationSettings):
+            return CorpusBleu()
+        return CorpusBleu(data.target_tokens.kind == "whitespace", data.target_tokens.lowercase)
     if score.name == "rouge-l":
         return mean_rouge_l()
     return MeanScore(score.name, load_user_function(score.name), [])
