@@ -7,8 +7,8 @@ A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FI
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
 `ablation` an ablation, `gradients` a diagnosis, `tries` runs that were tried, `token-values` what critics know of
 tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they come
-from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, and every
-enumeration.json.
+from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
+token-values.json, and every enumeration.json.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import enumeration_tables
 import tables
+from critics_picture import draw_critics
 from seqcritic.report.ablation import draw_ablation, list_ablation_columns
 from seqcritic.report.columns import markdown_columns
 from seqcritic.report.curves import draw_curves
@@ -73,6 +74,8 @@ def pictures() -> Iterator[tuple[str, str]]:
             picture = MOMENT_PICTURES[kind]
             drawn = draw_slots([row.label for row in rows], picture.lines(rows), picture.title, "", picture.logarithmic)
             yield f"{study}-{kind}", drawn
+    for path in sorted(RESULTS.glob("*/token-values.json")):
+        yield f"{path.parent.name}-{path.stem}", draw_critics(path)
     for path in sorted(RESULTS.glob("*/enumeration.json")):
         yield f"{path.parent.name}-{path.stem}", enumeration_tables.draw_enumeration(path)
 

@@ -29,7 +29,7 @@ def describe(title: str, run: Path) -> dict[str, object]:
         if record["kind"] == "valid" and record["phase"] == "train"
     ]
     critic = settings.start.critic
-    best = min if corpus_metric(settings).lower_is_better else max
+    lower_is_better = corpus_metric(settings).lower_is_better
     return {
         "title": title,
         "method": settings.method.label,
@@ -38,8 +38,9 @@ def describe(title: str, run: Path) -> dict[str, object]:
         "critic_explains": share_at_start([run]),
         "updates": settings.phases.train.updates,
         "evaluations": len(scores),
+        "lower_is_better": lower_is_better,
         "first": scores[0],
-        "best": best(scores),
+        "best": min(scores) if lower_is_better else max(scores),
         "last": scores[-1],
     }
 
