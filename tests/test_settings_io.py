@@ -66,6 +66,11 @@ def test_an_outlook_is_added_only_where_the_score_has_one(override: str):
         load_recipe("demo", ["critic.adds_outlook=true", override])
 
 
+def test_an_outlook_is_not_for_an_expert_that_follows_the_network():
+    with pytest.raises(UserError, match=r"critic.adds_outlook: dagger's expert"):
+        load_recipe("demo", ["critic.adds_outlook=true", "method.name=dagger"])
+
+
 @pytest.mark.parametrize(
     ("override", "complaint"),
     [

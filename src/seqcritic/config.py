@@ -214,6 +214,8 @@ class Settings(Section):
                 "critic.adds_outlook needs score.shaping=true and a score that tells what each next token is worth: "
                 "score.name=edit-distance, bleu or rouge-l"
             )
+        if self.critic.adds_outlook and self.method.name == "dagger":
+            raise ValueError("critic.adds_outlook: dagger's expert follows the critic's network alone; leave it false")
         return self
 
     @model_validator(mode="after")

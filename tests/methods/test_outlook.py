@@ -7,13 +7,19 @@ import torch
 from torch import Tensor
 
 from enumeration import NUM_STEPS, NUM_TOKENS, World, largest_difference, make_actor, make_batch, make_world
+from seqcritic.config import CriticSettings
+from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
+from seqcritic.decoding.sampling import Sample
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.outlook import token_outlooks
+from seqcritic.methods.outlook import all_values, token_outlooks
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.registry import REWARD_METHODS
 from seqcritic.methods.rollout import Rollout
+from seqcritic.models.critic import Critic
+from seqcritic.models.packed import Packed
+from seqcritic.scores.bleu import BleuScore
 from test_estimators import SCORE, TabularCritic, exact_loss_gradients, expected_gradients
 
 
@@ -70,3 +76,26 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
     _, more, less = judge(worse)
     assert more > loss + 0.01
     assert less < explained
+
+
+def test_values_on_view_are_those_of_training():
+    generator = torch.Generator().manual_seed(0)
+    settings = CriticSettings(embedding=4, hidden=5, attention=3, adds_outlook=True)
+    actor, critic = make_actor(), Critic(settings, 4, 5, generator).double()
+    references, reference_mask = pad([[1, 2, 3, 1], [2]])
+    batch = Batch(*pad([[1, 2], [2]]), references, reference_mask)
+    tokens, mask = pad([[1, 3, 1], [], [2, 2], [2, 1, 3]])
+    states = torch.randn(*tokens.shape, 5, dtype=torch.float64, generator=generator)
+    probabilities = Packed.of(torch.full((*tokens.shape, 4), 0.25, dtype=torch.float64), mask)
+    nothing = torch.zeros(tokens.shape, dtype=torch.float64)
+    sample = Sample(tokens, mask, probabilities, states, nothing, nothing)
+    networks, score = Networks(actor, critic=critic, target_critic=critic), BleuScore(None)
+    method = MethodSettings(name="actor-critic", samples=2)
+    trained = evaluate_policy(networks, batch, Rollout(sample, nothing), states, method, score).values.padded()
+    shown = all_values(critic, score, batch.repeat(2), tokens, mask, states)
+    assert torch.allclose(shown, trained)
+    critic.adds_outlook = False
+    network = all_values(critic, score, batch.repeat(2), tokens, mask, states)
+    assert bool((shown[:, :, END] == 0).all())
+    first = (shown - network)[:, 0]
+    assert (first[2, 2] - first[2, 1]).item() > 0.1, "the second reference has 2, not 1"

@@ -146,6 +146,12 @@ def test_a_bad_description_is_refused(
     assert complaint in refusal("evaluate", latest)
 
 
+def test_a_critic_is_used_as_it_was_trained(recipe: Path, finished_run: Path, tmp_path: Path, refusal: Refusal):
+    given = ["method.name=actor-critic", f"start.critic={finished_run}", "critic.adds_outlook=true"]
+    line = refusal("train", recipe, "--out", tmp_path / "run", *given)
+    assert "was trained with critic.adds_outlook=false; set it so" in line
+
+
 @pytest.fixture(scope="module")
 def unfinished_run(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The finished run as it was before its last checkpoint and its export."""

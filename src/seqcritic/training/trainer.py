@@ -304,6 +304,12 @@ class Trainer:
             self.progress.examples = description["progress"]["examples"]
         if self.settings.start.critic is not None and networks.critic is not None:
             weights, description = read_network(self.settings.start.critic, "critic")
+            adds_outlook = description["settings"]["critic"].get("adds_outlook", False)
+            if adds_outlook != self.settings.critic.adds_outlook:
+                raise UserError(
+                    f"start.critic: {self.settings.start.critic} was trained with critic.adds_outlook="
+                    f"{str(adds_outlook).lower()}; set it so"
+                )
             load_weights(networks.critic, weights, f"start.critic: {self.settings.start.critic}")
             trained = description["progress"]
             self.progress.examples = max(self.progress.examples, trained["examples"])
