@@ -62,9 +62,11 @@ def extended_distances(predictions: Tensor, references: Tensor, reference_length
     gaps = (rows[:, :, 1:] + 1 + left[:, None]).amin(dim=2)
     gaps = torch.minimum(gaps, rows[:, :, 0] + 1 + reference_lengths[:, None].to(torch.int16))
     before = rows[:, :, :-1] + left[:, None]  # [B, T, U], of the token against y_j, were it right
-    alike = (references[:, :, None] == references[:, None, :]) & counted[:, :, None]  # [B, U, U]
-    unlike = torch.nn.functional.pad(~alike, (0, 0, 0, 1), value=True).to(torch.int16)  # [B, U + 1, U]
-    against = (before[:, :, None] + unlike[:, None]).amin(dim=3)  # [B, T, U + 1]
+    wrong = before.amin(dim=2, keepdim=True) + 1
+    first = (references[:, :, None] == references[:, None, :]).int().argmax(dim=2)  # [B, U], of the same token
+    first = first[:, None].expand_as(before)
+    right = torch.full_like(before, NEVER).scatter_reduce(2, first, before, "amin").gather(2, first)
+    against = torch.cat([torch.minimum(right, wrong), wrong], dim=2)  # [B, T, U + 1]
     return torch.minimum(against, gaps[:, :, None])
 
 

@@ -64,7 +64,9 @@ class RougeLScore:
         matches = token_matches(predictions, references, reference_lengths, self.unknown)
         rows = subsequence_table(matches[:, :-1])  # [B, T, U + 1]
         alike = equal_places(references, reference_lengths, self.unknown)
-        matched = ((rows[:, :, None, :-1] + 1) * alike[:, None]).amax(dim=3)  # [B, T, U]
+        places = torch.arange(references.shape[1], device=references.device)
+        last = (alike * places).amax(dim=2)[:, None].expand(-1, rows.shape[1], -1)  # L grows with j: the best of equals
+        matched = (rows.gather(2, last) + 1) * alike.any(dim=2)[:, None]  # [B, T, U]
         common = torch.maximum(rows[:, :, -1:], torch.nn.functional.pad(matched, (0, 1)))
         steps = torch.arange(1, predictions.shape[1] + 1, device=common.device)[:, None]
         targets = reference_lengths[:, None, None]
