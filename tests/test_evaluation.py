@@ -96,3 +96,16 @@ def test_text_that_comes_tokenised_is_not_tokenised_again():
     correct, possible = tokenised.statistics([escaped], [other])[0, [0, 4]]
     assert (correct, possible) == (3, 5)
     assert raw.statistics([escaped], [other])[0, 4] > 5, "what was one token has become several"
+
+
+def test_rouge_of_text_that_comes_tokenised_counts_its_tokens():
+    escaped, other = "it &apos;s &quot; it &quot;", "he &apos;s &quot; no &quot;"
+    tokenised, raw = (
+        corpus_metric(load_recipe(name, ["score.name=rouge-l"])) for name in ("iwslt14-conv", "tatoeba-de-en")
+    )
+    assert tokenised.statistics([escaped], [other])[0, 0] == pytest.approx(100 * 3 / 5)
+    assert raw.statistics([escaped], [other])[0, 0] == pytest.approx(100 * 4 / 6), "letters only: apos s quot quot"
+    assert "tok:none" in tokenised.signature()
+    lowercase = corpus_metric(load_recipe("iwslt14-conv", ["score.name=rouge-l", "data.target_tokens.lowercase=true"]))
+    assert tokenised.statistics(["a ."], ["A ."])[0, 0] == pytest.approx(50)
+    assert lowercase.statistics(["a ."], ["A ."])[0, 0] == pytest.approx(100)

@@ -44,12 +44,12 @@ def corpus_metric(settings: Settings) -> CorpusScore:
     score, data = settings.score, settings.data
     if score.name == "edit-distance":
         return CharacterErrorRate(score.capped)
+    tokens = data.target_tokens if isinstance(data, TranslationSettings) else None
+    tokenised, lowercase = (tokens.kind == "whitespace", tokens.lowercase) if tokens else (False, False)
     if score.name == "bleu":
-        if not isinstance(data, TranslationSettings):
-            return CorpusBleu()
-        return CorpusBleu(data.target_tokens.kind == "whitespace", data.target_tokens.lowercase)
+        return CorpusBleu(tokenised, lowercase)
     if score.name == "rouge-l":
-        return mean_rouge_l()
+        return mean_rouge_l(tokenised, lowercase)
     return MeanScore(score.name, load_user_function(score.name), [])
 
 

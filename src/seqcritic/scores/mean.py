@@ -38,15 +38,30 @@ class MeanScore:
         return [f"score:{self.name}", *self._signature]
 
 
-def mean_rouge_l() -> MeanScore:
-    """Return ROUGE-L F-measure by the rouge-score library, in percent."""
+class SpaceTokens:
+    """Tokens of a text that comes tokenised, for rouge-score."""
+
+    def __init__(self, lowercase: bool) -> None:
+        self._lowercase = lowercase
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return what stands between white space."""
+        return (text.lower() if self._lowercase else text).split()
+
+
+def mean_rouge_l(tokenised: bool = False, lowercase: bool = False) -> MeanScore:
+    """Return ROUGE-L F-measure by the rouge-score library, in percent.
+
+    It takes lower-case letters and digits of a text only; with `tokenised`, the tokens as they are, or in lower case.
+    """
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError:
         raise UserError("score.name: ROUGE-L needs the extra 'rouge': pip install 'seqcritic[rouge]'") from None
-    scorer = RougeScorer(["rougeL"])
+    scorer = RougeScorer(["rougeL"], tokenizer=SpaceTokens(lowercase) if tokenised else None)
 
     def measure(prediction: str, reference: str) -> float:
         return float(100 * scorer.score(reference, prediction)["rougeL"].fmeasure)
 
-    return MeanScore("ROUGE-L", measure, [f"rouge-score:{version('rouge-score')}"])
+    case = [f"case:{'lc' if lowercase else 'mixed'}", "tok:none"] if tokenised else []
+    return MeanScore("ROUGE-L", measure, [*case, f"rouge-score:{version('rouge-score')}"])
