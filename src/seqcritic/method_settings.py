@@ -138,6 +138,11 @@ class MethodSettings(Section):
 
     name: Annotated[str, AfterValidator(_known)] = "actor-critic"
     likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
+    sharpening: Factor = Field(
+        1.0,
+        description="κ: the actor's logits are multiplied by it when its pre-training is over, for all methods but "
+        "likelihood; greedy predictions stay as they are, samples come nearer to them",
+    )
     samples: Positive = Field(1, description="M: samples for each example, averaged")
     target_samples: Positive = Field(
         1, description="K: samples for each of the critic's targets; more than 1 continue every prefix K - 1 times"

@@ -73,3 +73,13 @@ def test_a_tied_read_out_of_another_width_is_refused(network: str):
         settings_from({network: {"tied": True, "read_out": 64}})
     with pytest.raises(UserError, match=f"{network}.read_out"):
         settings_from({network: {"read_out": 0}})
+
+
+@pytest.mark.parametrize("changes", [{}, {"read_out": 6}, {"tied": True, "read_out": 4}], ids=str)
+def test_a_sharper_actor_has_all_its_logits_multiplied_and_nothing_else(changes: dict[str, Any]):
+    actor = make_actor(**changes)
+    features = torch.randn(2, FEATURES, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    before, embedding = actor.decoder.read_out(features), actor.decoder.embedding.weight.clone()
+    actor.sharpen(2.5)
+    assert torch.allclose(actor.decoder.read_out(features), 2.5 * before, atol=1e-12)
+    assert torch.equal(actor.decoder.embedding.weight, embedding)

@@ -35,6 +35,7 @@ OPTIONS = [
     "critic.dropout=0.2",
     "critic.tied=true",
     "method.samples=2",
+    "method.sharpening=1.5",
     "method.target_samples=3",
     "phases.actor.keep=last",
     "phases.critic.patience=9",

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from seqcritic.training import trainer
 from seqcritic.training.checkpoint import read_description
+from seqcritic.training.model import load_model
 from support import SHORT, method_overrides, records, train_here
 
 
@@ -94,3 +96,35 @@ def test_a_trained_start_skips_phases_and_goes_on_in_the_text(recipe: Path, fini
     assert last["examples"] == 8 * 64
     assert first["compute"] == before["compute"]
     assert first["valid_score"] == min(score for _, score in scores(finished_run, "train"))
+
+
+@pytest.mark.parametrize("own_actor", [True, False], ids=["its own actor", "start.actor"])
+def test_a_sharpened_actor_predicts_as_before_and_samples_otherwise(own_actor: bool, recipe: Path, tmp_path: Path):
+    actor = train_here(recipe, tmp_path / "actor", *method_overrides("likelihood"), "phases.train.updates=0")
+    start = [] if own_actor else [f"start.actor={actor}"]
+    overrides = [*method_overrides("reinforce"), *start, "phases.train.updates=2", "training.log_every=1"]
+    plain, sharp, likelihood = (
+        train_here(recipe, tmp_path / name, *overrides, *changes)
+        for name, changes in {
+            "plain": [],
+            "sharp": ["method.sharpening=4"],
+            "likelihood": ["method.sharpening=4", "method.name=likelihood"],
+        }.items()
+    )
+    assert scores(sharp, "train")[0] == scores(plain, "train")[0]
+    first = [next(r for r in records(folder) if "policy_entropy" in r)["policy_entropy"] for folder in (plain, sharp)]
+    assert first[1] < 0.9 * first[0]
+    before, after = (
+        load_model(folder).actor.decoder.read_out.weight.detach().abs().max() for folder in (actor, likelihood)
+    )
+    assert after < 2 * before, "likelihood is not sharpened"
+
+
+def test_pre_training_alone_is_not_sharpened(recipe: Path, tmp_path: Path):
+    """The actor of a comparison is sharpened by the runs that begin with it, not twice."""
+    overrides = [*method_overrides("reinforce"), "phases.train.updates=0"]
+    plain, sharp = (
+        load_model(train_here(recipe, tmp_path / name, *overrides, *changes)).actor
+        for name, changes in {"plain": [], "sharp": ["method.sharpening=4"]}.items()
+    )
+    assert torch.equal(sharp.decoder.read_out.weight, plain.decoder.read_out.weight)

@@ -46,6 +46,10 @@ class Actor(nn.Module):
         """Where the weights are, and where what the actor reads must be."""
         return self.decoder.initial.device
 
+    def sharpen(self, factor: float) -> None:
+        """Multiply all logits from now on: p becomes p^factor over its sum, the likeliest token stays the likeliest."""
+        self.decoder.read_out.multiply(factor)
+
     def encode(self, sources: Tensor, mask: Tensor) -> Memory:
         """Read sources [B, S] with their mask."""
         return self.decoder.attention.remember(self.encoder(sources, mask), mask)

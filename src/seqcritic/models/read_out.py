@@ -24,6 +24,12 @@ class OwnReadOut(nn.Linear):
         """Return what the matrix is multiplied with."""
         return features
 
+    @torch.no_grad()
+    def multiply(self, factor: float) -> None:
+        """Multiply all outputs from now on."""
+        self.weight.mul_(factor)
+        self.bias.mul_(factor)
+
     def forward(self, features: Tensor) -> Tensor:
         """Return outputs [..., V] of features [..., F]."""
         return super().forward(self.inputs(features))
@@ -59,6 +65,12 @@ class TiedReadOut(nn.Module):
         """Return what the matrix is multiplied with."""
         result: Tensor = self.projection(features)
         return result
+
+    @torch.no_grad()
+    def multiply(self, factor: float) -> None:
+        """Multiply all outputs from now on; the embedding stays."""
+        self.projection.weight.mul_(factor)
+        self.bias.mul_(factor)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return outputs [..., V] of features [..., F]."""

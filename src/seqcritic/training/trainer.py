@@ -71,13 +71,20 @@ class Trainer:
         try:
             while self.progress.phase < len(self.phases):
                 self._run_phase(self.phases[self.progress.phase])
-                if self.phases[self.progress.phase] == "actor" and self.settings.phases.actor.keep == "last":
-                    self.learner.best_actor = self.learner.actor_weights()
+                if self.phases[self.progress.phase] == "actor":
+                    self._end_pre_training()
                 self.progress.start_phase(self.progress.phase + 1)
                 self._enter_phase()
             self._finish()
         finally:
             self.tracker.close()
+
+    def _end_pre_training(self) -> None:
+        """Leave the actor that the later phases begin with; a run without any leaves it as likelihood made it."""
+        if self.settings.phases.actor.keep == "last":
+            self.learner.best_actor = self.learner.actor_weights()
+        if len(self.phases) > 1:
+            self.learner.sharpen_best_actor()
 
     def _enter_phase(self) -> None:
         """Begin a phase: the actor is the best of the phase before it, followers and optimisers are fresh."""
@@ -301,6 +308,7 @@ class Trainer:
                 raise UserError(f"start.actor: {self.settings.start.actor} was trained with other vocabularies")
             load_weights(networks.actor, weights, f"start.actor: {self.settings.start.actor}")
             self.learner.best_actor = self.learner.actor_weights()
+            self.learner.sharpen_best_actor()
             self.progress.examples = description["progress"]["examples"]
         if self.settings.start.critic is not None and networks.critic is not None:
             weights, description = read_network(self.settings.start.critic, "critic")
