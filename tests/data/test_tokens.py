@@ -21,6 +21,7 @@ from seqcritic.data.tokens import (
 )
 from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
+from seqcritic.scores.corpus_bleu import CorpusBleu
 
 LINES = ["b b b a a c c", "d , <unk> <unk> <unk> <unk>", "A A", "Übergröße is nice 😀"]
 
@@ -62,8 +63,18 @@ def test_words_are_decoded_to_readable_text() -> None:
     numbers = vocabulary.encode(line)
     assert vocabulary.tokens(numbers)[:4] == ["I", "don", "'t", "know"]
     assert vocabulary.decode(numbers) == line
-    assert vocabulary.decode(vocabulary.encode("I don't like dogs.")) == "I don't <unk> <unk> <unk>"
+    assert vocabulary.decode(vocabulary.encode("I don't like dogs.")) == "I don't ⁇ ⁇ ⁇"
     assert vocabulary.words("I like dogs.") == ["I", "like", "dogs", "."]
+
+
+@pytest.mark.parametrize("kind", ["words", "whitespace"])
+def test_an_unknown_word_is_one_word_to_every_score(kind: str) -> None:
+    """Three wrong words for each would make any method look good that says another word instead."""
+    vocabulary = learn(TokenSettings(kind=kind), ["an old dog , an old cat"])
+    decoded = vocabulary.decode(vocabulary.encode("an elephant , an old mouse"))
+    counts = CorpusBleu(tokenised=kind == "whitespace").statistics([decoded], ["an old dog , an old cat"])
+    assert counts[0, [4, 8]].tolist() == [6, 6], "words of the prediction"
+    assert len(vocabulary.words(decoded)) == 6
 
 
 def test_lower_casing_is_part_of_the_vocabulary() -> None:

@@ -24,7 +24,13 @@ from seqcritic.data.token_cache import (
     key_of,
     write_atomically,
 )
-from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_digest, vocabulary_from_dict
+from seqcritic.data.tokens import (
+    UNKNOWN_SIGN,
+    TextVocabulary,
+    learn_vocabulary,
+    vocabulary_digest,
+    vocabulary_from_dict,
+)
 from seqcritic.data.words import RULES_VERSION
 from seqcritic.data_settings import PairFiles, TranslationSettings
 from seqcritic.errors import UserError
@@ -88,7 +94,9 @@ class TranslationData:
     def conditions(self, split: str) -> list[str]:
         """Return what of the data changes a score, for its signature."""
         tokens = self.settings.target_tokens
-        return [f"text:{self._text_digest(split)[:8]}", f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"]
+        unknown = [f"unknown:{UNKNOWN_SIGN}"] if tokens.kind == "words" else []
+        described = f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"
+        return [f"text:{self._text_digest(split)[:8]}", described, *unknown]
 
     def tokens(self, numbers: Sequence[int]) -> list[str]:
         """Return target numbers as single tokens, up to the end token."""
