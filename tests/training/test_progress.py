@@ -7,13 +7,27 @@ from dataclasses import fields
 
 from seqcritic.training.progress import Progress
 
-WHOLE_RUN = {"total_updates", "examples", "compute", "seconds", "metrics_bytes"}
+WHOLE_RUN = {"total_updates", "examples", "compute", "seconds", "metrics_bytes", "sharpening"}
 
 
 def busy_progress() -> Progress:
     """Return a state in which no field has its first value."""
     progress = Progress(
-        1, 7, 27, 216, 0.1 + 0.2, 5, 1 / 3, 5, 2, [0.1], 0.6, seconds=1e-17, metrics_bytes=9, finished=True
+        1,
+        7,
+        27,
+        216,
+        0.1 + 0.2,
+        5,
+        1 / 3,
+        5,
+        2,
+        [0.1],
+        0.6,
+        seconds=1e-17,
+        metrics_bytes=9,
+        sharpening=2.0,
+        finished=True,
     )
     progress.add({"td_error": 2.0, "loss": 1 / 7})
     return progress

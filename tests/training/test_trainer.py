@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from seqcritic.cli import main
 from seqcritic.training import trainer
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import load_model
@@ -128,3 +129,17 @@ def test_pre_training_alone_is_not_sharpened(recipe: Path, tmp_path: Path):
         for name, changes in {"plain": [], "sharp": ["method.sharpening=4"]}.items()
     )
     assert torch.equal(sharp.decoder.read_out.weight, plain.decoder.read_out.weight)
+
+
+def test_an_actor_is_not_sharpened_twice_and_its_critic_must_know_it(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    sharp = ["method.sharpening=4", "phases.critic.updates=2", "phases.train.updates=0"]
+    first = train_here(recipe, tmp_path / "first", *method_overrides("actor-critic"), *sharp)
+    start = [f"start.actor={first}", f"start.critic={first}", "phases.train.updates=1"]
+    again = train_here(recipe, tmp_path / "again", *method_overrides("actor-critic"), *start, "method.sharpening=4")
+    before, after = (load_model(folder).actor.decoder.read_out.weight.detach() for folder in (first, again))
+    assert after.abs().max() < 2 * before.abs().max()
+    other = [*method_overrides("actor-critic"), *start, "method.sharpening=2"]
+    assert main(["train", str(recipe), "--out", str(tmp_path / "other"), *other]) == 2
+    assert "has learnt from an actor with method.sharpening=4, this one has 2" in capsys.readouterr().err

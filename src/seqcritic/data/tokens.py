@@ -22,7 +22,7 @@ from seqcritic.errors import UserError
 
 UNKNOWN = 1
 UNKNOWN_TEXT = "<unk>"
-UNKNOWN_SIGN = "\N{DOUBLE QUESTION MARK}"  # in raw text: of <unk> a score's tokeniser would make three words
+UNKNOWN_WORD = "UNK"  # in raw text: of <unk> a score's tokeniser would make three words
 NUM_SPECIAL = 2
 WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"
 # Bounds of memory for any text: different words to count, and bytes of different words to learn subwords from.
@@ -84,11 +84,11 @@ class WordVocabulary:
         return [self.encode(line) for line in lines]
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Return readable text up to the first end token; `⁇` for unknown words where the text was not tokenised."""
+        """Return readable text up to the first end token; `UNK` for unknown words where the text was not tokenised."""
         words = self.tokens(numbers)
         if self.kind != "words":
             return " ".join(words)
-        return join_words([UNKNOWN_SIGN if word == UNKNOWN_TEXT else word for word in words])
+        return join_words([UNKNOWN_WORD if word == UNKNOWN_TEXT else word for word in words])
 
     def tokens(self, numbers: Iterable[int]) -> list[str]:
         """Return the words up to the first end token, `<unk>` for unknown ones."""

@@ -25,7 +25,7 @@ from seqcritic.data.token_cache import (
     write_atomically,
 )
 from seqcritic.data.tokens import (
-    UNKNOWN_SIGN,
+    UNKNOWN_WORD,
     TextVocabulary,
     learn_vocabulary,
     vocabulary_digest,
@@ -94,7 +94,7 @@ class TranslationData:
     def conditions(self, split: str) -> list[str]:
         """Return what of the data changes a score, for its signature."""
         tokens = self.settings.target_tokens
-        unknown = [f"unknown:{UNKNOWN_SIGN}"] if tokens.kind == "words" else []
+        unknown = [f"unknown:{UNKNOWN_WORD}"] if tokens.kind == "words" else []
         described = f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"
         return [f"text:{self._text_digest(split)[:8]}", described, *unknown]
 

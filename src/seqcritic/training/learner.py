@@ -65,13 +65,11 @@ class Learner:
         """Return a copy of the actor's weights."""
         return {name: tensor.clone() for name, tensor in weights_of(self.networks.actor).items()}
 
-    def sharpen_best_actor(self) -> None:
-        """Let samples of the best actor come nearer to its greedy predictions, for a method that learns from them."""
-        factor = self.settings.method.sharpening
-        if factor != 1 and self.settings.method.name != "likelihood":
-            load_weights(self.networks.actor, self.best_actor, "the best actor")
-            self.networks.actor.sharpen(factor)
-            self.best_actor = self.actor_weights()
+    def sharpen_best_actor(self, factor: float) -> None:
+        """Let samples of the best actor come nearer to its greedy predictions."""
+        load_weights(self.networks.actor, self.best_actor, "the best actor")
+        self.networks.actor.sharpen(factor)
+        self.best_actor = self.actor_weights()
 
     def start_phase(self, phase: str) -> None:
         """Synchronise the followers and begin with fresh optimisers, as the authors do at each phase."""

@@ -27,6 +27,7 @@ class Progress:
     num_summed: int = 0
     seconds: float = 0.0  # of training, evaluations included
     metrics_bytes: int = 0  # length of metrics.jsonl that belongs to this state
+    sharpening: float = 1.0  # what the actor's logits have been multiplied by since its pre-training
     finished: bool = False
 
     def start_phase(self, phase: int) -> None:
@@ -38,6 +39,7 @@ class Progress:
             compute=self.compute,
             seconds=self.seconds,
             metrics_bytes=self.metrics_bytes,
+            sharpening=self.sharpening,
         )
         self.__dict__.update(fresh.__dict__)
 

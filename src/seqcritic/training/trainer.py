@@ -72,19 +72,23 @@ class Trainer:
             while self.progress.phase < len(self.phases):
                 self._run_phase(self.phases[self.progress.phase])
                 if self.phases[self.progress.phase] == "actor":
-                    self._end_pre_training()
+                    if self.settings.phases.actor.keep == "last":
+                        self.learner.best_actor = self.learner.actor_weights()
+                    self._sharpen()
                 self.progress.start_phase(self.progress.phase + 1)
                 self._enter_phase()
             self._finish()
         finally:
             self.tracker.close()
 
-    def _end_pre_training(self) -> None:
-        """Leave the actor that the later phases begin with; a run without any leaves it as likelihood made it."""
-        if self.settings.phases.actor.keep == "last":
-            self.learner.best_actor = self.learner.actor_weights()
-        if len(self.phases) > 1:
-            self.learner.sharpen_best_actor()
+    def _sharpen(self) -> None:
+        """Make the pre-trained actor as sharp as the settings say, where something is to learn from it; never twice."""
+        wanted = self.settings.method.sharpening
+        if self.settings.method.name == "likelihood" or self.phases in ([], ["actor"]):
+            return
+        if wanted != self.progress.sharpening:
+            self.learner.sharpen_best_actor(wanted / self.progress.sharpening)
+            self.progress.sharpening = wanted
 
     def _enter_phase(self) -> None:
         """Begin a phase: the actor is the best of the phase before it, followers and optimisers are fresh."""
@@ -308,7 +312,8 @@ class Trainer:
                 raise UserError(f"start.actor: {self.settings.start.actor} was trained with other vocabularies")
             load_weights(networks.actor, weights, f"start.actor: {self.settings.start.actor}")
             self.learner.best_actor = self.learner.actor_weights()
-            self.learner.sharpen_best_actor()
+            self.progress.sharpening = description["progress"].get("sharpening", 1.0)
+            self._sharpen()
             self.progress.examples = description["progress"]["examples"]
         if self.settings.start.critic is not None and networks.critic is not None:
             weights, description = read_network(self.settings.start.critic, "critic")
@@ -318,8 +323,13 @@ class Trainer:
                     f"start.critic: {self.settings.start.critic} was trained with critic.adds_outlook="
                     f"{str(adds_outlook).lower()}; set it so"
                 )
-            load_weights(networks.critic, weights, f"start.critic: {self.settings.start.critic}")
             trained = description["progress"]
+            if trained.get("sharpening", 1.0) != self.progress.sharpening:
+                raise UserError(
+                    f"start.critic: {self.settings.start.critic} has learnt from an actor with method.sharpening="
+                    f"{trained.get('sharpening', 1.0):g}, this one has {self.progress.sharpening:g}"
+                )
+            load_weights(networks.critic, weights, f"start.critic: {self.settings.start.critic}")
             self.progress.examples = max(self.progress.examples, trained["examples"])
             # What the critic cost belongs to the method that uses it.
             self.progress.compute, self.progress.seconds = trained["compute"], trained["seconds"]
