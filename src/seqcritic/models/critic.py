@@ -61,8 +61,7 @@ class Critic(nn.Module):
         for part in ("glimpse_gates", "state_gates", "attention", "read_out"):
             getattr(self.decoder, part).load_state_dict(getattr(actor.decoder, part).state_dict())
         self.decoder.initial.copy_(actor.decoder.initial)
-        for parameter in (self.decoder.read_out.weight, self.decoder.read_out.bias):
-            parameter.mul_(READ_OUT_SHARE)
+        self.decoder.read_out.multiply(READ_OUT_SHARE)
         gates = actor.decoder.embedding.weight.double() @ actor.decoder.token_gates.weight.double().T
         own_gates = torch.linalg.pinv(self.decoder.embedding.weight.double()) @ gates
         self.decoder.token_gates.weight.copy_(own_gates.T)

@@ -324,10 +324,11 @@ class Trainer:
                     f"{str(adds_outlook).lower()}; set it so"
                 )
             trained = description["progress"]
-            if trained.get("sharpening", 1.0) != self.progress.sharpening:
+            sharpening = trained.get("sharpening", 1.0)
+            if sharpening != self.settings.method.sharpening:
                 raise UserError(
                     f"start.critic: {self.settings.start.critic} has learnt from an actor with method.sharpening="
-                    f"{trained.get('sharpening', 1.0):g}, this one has {self.progress.sharpening:g}"
+                    f"{sharpening:g}, this one has {self.settings.method.sharpening:g}"
                 )
             load_weights(networks.critic, weights, f"start.critic: {self.settings.start.critic}")
             self.progress.examples = max(self.progress.examples, trained["examples"])
