@@ -5,7 +5,8 @@
 
 A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FILE -->` and `<!-- end -->`, FILE below
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
-`ablation` an ablation, `gradients` a diagnosis, `tries` runs that were tried, `token-values` what critics know of
+`ablation` an ablation, `gradients` a diagnosis, `errors` its squared errors with several samples, `estimators` all of
+one moment, `tries` runs that were tried, `samples` what their samples returned, `token-values` what critics know of
 tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they come
 from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
 token-values.json, and every enumeration.json.
@@ -35,7 +36,10 @@ OF_ONE_FILE = {
     "table": lambda path: markdown_table(tables.read_comparison(path), hidden=("minutes",)),
     "ablation": lambda path: markdown_columns(list_ablation_columns(tables.read_ablation(path))),
     "gradients": tables.gradients,
+    "errors": tables.errors,
+    "estimators": tables.estimators,
     "tries": tables.tries,
+    "samples": tables.samples,
     "token-values": tables.token_values,
     "enumeration": enumeration_tables.enumeration,
 }

@@ -11,7 +11,7 @@ from seqcritic.report.ablation import Ablation
 from seqcritic.report.columns import Column, markdown_columns
 from seqcritic.report.comparison import Comparison, MethodRow
 from seqcritic.report.diagnosis import Diagnosis
-from seqcritic.report.diagnosis_tables import format_bias, format_figure, format_number
+from seqcritic.report.diagnosis_tables import format_bias, format_figure, format_number, list_estimator_columns
 from seqcritic.report.formats import ABSENT, format_count, format_p_value, format_score, format_share
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -78,12 +78,12 @@ def spelling() -> str:
                     _gain(news, other),
                     format_p_value(other.p_value),
                     ABSENT if paper is None else f"{paper:.1f} %",
-                    str(len(row.seed_scores)),
+                    _seeds(row),
                     format_count(row.updates),
                 )
             )
     headings = ("setting", "method", "CER ↓ in domain", "better by", "p", "CER ↓ news", "better by", "p")
-    return _table((*headings, "paper better by", "seeds", "updates"), rows)
+    return _table((*headings, "paper better by", "seeds, in domain", "updates"), rows)
 
 
 def translation() -> str:
@@ -142,6 +142,27 @@ def gradients(path: Path) -> str:
     return _table(("at", "critic explains", *variances, "its bias", "its cosine", *worth, "error of the truth"), rows)
 
 
+def errors(path: Path) -> str:
+    """Return one line for each moment of a diagnosis: squared errors with one and with several samples an example."""
+    rows = [
+        (
+            moment.label,
+            *(
+                " / ".join(format_number(error) for error in moment.estimator(name).errors)
+                for name in ("reinforce", "reinforce-critic", "actor-critic")
+            ),
+        )
+        for moment in read_diagnosis(path).rows
+    ]
+    return _table(("at", "REINFORCE", "with the critic", "actor-critic"), rows)
+
+
+def estimators(path: Path) -> str:
+    """Return all figures of the one moment of a diagnosis."""
+    (moment,) = read_diagnosis(path).rows
+    return markdown_columns(list_estimator_columns(moment))
+
+
 def tries(path: Path) -> str:
     """Return one line for each run that was tried, by its validation scores."""
     rows = [
@@ -158,6 +179,23 @@ def tries(path: Path) -> str:
     ]
     critic = ("updates of the critic before", "it then explains")
     return _table(("tried", "method", *critic, "joint updates", "best on valid", "last on valid"), rows)
+
+
+def samples(path: Path) -> str:
+    """Return one line for each run of a file of tries that learnt from samples: what they returned, and what for."""
+    rows = [
+        (
+            each["title"],
+            each["method"],
+            *(f"{number:.2f}" for number in each["returns"]),
+            " → ".join(f"{number:.1f}" for number in each["entropies"]),
+            *(format_score(each[moment]) for moment in ("first", "last")),
+        )
+        for each in json.loads(path.read_text(encoding="utf-8"))
+        if each["returns"]
+    ]
+    returned = ("samples return at first", "in the end")
+    return _table(("run", "method", *returned, "nats a token", "valid, greedy, at first", "in the end"), rows)
 
 
 def token_values(path: Path) -> str:
@@ -180,6 +218,13 @@ def token_values(path: Path) -> str:
 
 def _score(row: MethodRow) -> str:
     return f"{format_score(row.score)} [{format_score(row.low)}, {format_score(row.high)}]"
+
+
+def _seeds(row: MethodRow) -> str:
+    """Write the number of seeds and, of several, the smallest and the largest score."""
+    scores = row.seed_scores
+    span = f": {format_score(min(scores))} to {format_score(max(scores))}" if len(scores) > 1 else ""
+    return f"{len(scores)}{span}"
 
 
 def _gain(comparison: Comparison, row: MethodRow) -> str:

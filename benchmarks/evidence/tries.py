@@ -3,7 +3,8 @@
     python benchmarks/evidence/tries.py TITLE=RUN … --out docs/results/STUDY/tries.json
 
 For each run: the updates of its critic before joint training and the share of variance that it explained there, the
-updates of joint training, and the best and last validation score. Nothing here is judged on test.
+updates of joint training, the best and last validation score, and what samples returned and the policy's entropy, at
+first and in the end (means over the updates between two records). Nothing here is judged on test.
 """
 
 from __future__ import annotations
@@ -23,11 +24,9 @@ from seqcritic.training.tracking import read_metrics
 def describe(title: str, run: Path) -> dict[str, object]:
     """Return what is told of one run."""
     settings = read_settings(run)
-    scores = [
-        record["valid_score"]
-        for record in read_metrics(run)
-        if record["kind"] == "valid" and record["phase"] == "train"
-    ]
+    records = [record for record in read_metrics(run) if record["phase"] == "train"]
+    scores = [record["valid_score"] for record in records if record["kind"] == "valid"]
+    sampled = [record for record in records if "sampled_return" in record]
     critic = settings.start.critic
     lower_is_better = corpus_metric(settings).lower_is_better
     return {
@@ -42,6 +41,8 @@ def describe(title: str, run: Path) -> dict[str, object]:
         "first": scores[0],
         "best": min(scores) if lower_is_better else max(scores),
         "last": scores[-1],
+        "returns": [sampled[end]["sampled_return"] for end in (0, -1)] if sampled else None,
+        "entropies": [sampled[end]["policy_entropy"] for end in (0, -1)] if sampled else None,
     }
 
 
