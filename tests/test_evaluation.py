@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from seqcritic.data.task import build_task
+from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric, interval, paired_p_value, signature
 from seqcritic.scores.edit_distance import CharacterErrorRate
 from seqcritic.settings_io import load_recipe
@@ -86,6 +87,26 @@ def test_a_model_without_case_is_judged_without_case():
     given = ["data.target_tokens.lowercase=true", "score.name=bleu"]
     assert "case:lc" in corpus_metric(load_recipe("tatoeba-de-en", given)).signature()
     assert "case:mixed" in corpus_metric(load_recipe("iwslt14-conv")).signature()
+
+
+@pytest.mark.parametrize("score", ["edit-distance", "rouge-l", "support:word_share"])
+def test_case_counts_in_no_score_of_a_model_without_it(score: str):
+    without, cased = (
+        corpus_metric(load_recipe("tatoeba-de-en", [f"score.name={score}", f"data.target_tokens.lowercase={given}"]))
+        for given in ("true", "false")
+    )
+    same, best = (without.statistics([text], ["The Cat"]).tolist() for text in ("the cat", "The Cat"))
+    assert same == best
+    if score != "rouge-l":  # which leaves case out of raw text by itself
+        assert "case:lc" in without.signature()
+        assert cased.statistics(["the cat"], ["The Cat"]).tolist() != best
+
+
+def test_rouge_of_text_with_nothing_to_count_is_refused():
+    rouge = corpus_metric(load_recipe("tatoeba-de-en", ["score.name=rouge-l"]))
+    with pytest.raises(UserError, match=r"^score\.name: ROUGE-L counts the letters a to z and digits only"):
+        rouge.statistics(["кот"], ["кот"])
+    assert rouge.statistics(["кот", "cat"], ["кот", "Cat"])[:, 0].tolist() == [0, 100]
 
 
 def test_text_that_comes_tokenised_is_not_tokenised_again():

@@ -15,6 +15,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 2 the user's fault, 3 a non-finite number, 4 another process of the training was lost, 128+n a signal.
     """
+    if sys.stdout is None:  # closed by the shell; what is printed goes nowhere
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 – as long as the process
     parser = build_parser()
     options = _parse(parser, arguments)
     try:
@@ -39,6 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         _complain(error)
         return UserError.exit_code
+    except (MemoryError, RuntimeError) as error:
+        if not _is_lack_of_memory(error):
+            raise
+        _complain(
+            "there is not enough memory; make training.batch, method.samples, data.maximum_length or the sizes of "
+            "actor and critic smaller (a run keeps its last checkpoint)"
+        )
+        return UserError.exit_code
+
+
+def _is_lack_of_memory(error: Exception) -> bool:
+    """Tell a full memory from other faults: torch has a type of its own for it on a GPU only."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
 
 
 def _require_one_process(command: str) -> None:

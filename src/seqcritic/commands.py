@@ -82,6 +82,8 @@ def predict(options: argparse.Namespace) -> int:
         raise UserError(f"--nbest {options.nbest} needs a --beam at least as wide")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as the lines that come in
+    if sys.stdin is None:
+        raise UserError("standard input is closed; give the lines by a pipe or as predict RUN < FILE")
     model = load_model(options.run, options.device)
     search = Search(options.beam, options.rho)
     with LineProgress() as progress:
@@ -115,8 +117,10 @@ def report(options: argparse.Namespace) -> int:
     runs = [Path(argument) for argument in options.runs if argument not in overrides]
     if not runs:
         raise UserError("report: name at least one run, or the folder of a comparison")
+    outs = options.out or ["report.html"]
+    _check_outs(outs)
     comparison = comparison_of_runs(runs, beam, watched, overrides)
-    for out in options.out or ["report.html"]:
+    for out in outs:
         _write_page(out, _to_json(comparison.to_dict()) if out.endswith(".json") else render_page(comparison))
     return 0
 
@@ -136,9 +140,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 def diagnose(options: argparse.Namespace) -> int:
     """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
-    strange = [out for out in options.out if not out.endswith((".html", ".json"))]
-    if strange:
-        raise UserError(f"--out: {strange[0]}: give a file that ends in .html or .json")
+    _check_outs(options.out)
     from seqcritic.diagnosing.diagnose import diagnose as run
     from seqcritic.diagnosing.show import print_diagnosis
     from seqcritic.report.diagnosis_page import render_diagnosis
@@ -227,6 +229,20 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UserError(f"--rho: {options.rho} is not a finite number")
     if options.rho and options.beam == 1:
         raise UserError("--rho: greedy search has no length reward; give --beam with a width of at least 2")
+
+
+def _check_outs(outs: list[str]) -> None:
+    """Refuse pages that could not be written, before what they show is worked out for minutes."""
+    for out in outs:
+        path = Path(out)
+        if path.suffix not in (".html", ".json"):
+            raise UserError(f"--out: {out}: give a file that ends in .html or .json")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"--out: cannot write {path}: {error.strerror or error}") from None
+        if path.is_dir() or not os.access(path.parent, os.W_OK):
+            raise UserError(f"--out: cannot write {path}: it is a folder, or its folder is read-only")
 
 
 def _to_json(content: dict[str, Any]) -> str:

@@ -192,7 +192,7 @@ class Settings(Section):
     name: str = "unnamed"
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 1
-    threads: Positive = 1
+    threads: Annotated[int, Field(gt=0, le=1024)] = 1
     device: DeviceName = Field("auto", description="cpu, cuda, mps, or auto: a CUDA device if there is one")
     precision: Precision = Field(
         "float32", description="of training; bfloat16 for matrix products in bfloat16 where the device is fast at it"

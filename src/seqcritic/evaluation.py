@@ -16,6 +16,7 @@ from seqcritic.data.corruption import derive_seed
 from seqcritic.data.task import Task
 from seqcritic.data_settings import TranslationSettings
 from seqcritic.decoding.search import GREEDY, Search, find_best
+from seqcritic.errors import UserError
 from seqcritic.models.actor import Actor
 from seqcritic.scores.corpus_bleu import CorpusBleu
 from seqcritic.scores.edit_distance import CharacterErrorRate
@@ -42,22 +43,25 @@ def corpus_metric(settings: Settings) -> CorpusScore:
     three tokens that match of every `&apos;`.
     """
     score, data = settings.score, settings.data
-    if score.name == "edit-distance":
-        return CharacterErrorRate(score.capped)
     tokens = data.target_tokens if isinstance(data, TranslationSettings) else None
     tokenised, lowercase = (tokens.kind == "whitespace", tokens.lowercase) if tokens else (False, False)
+    if score.name == "edit-distance":
+        return CharacterErrorRate(score.capped, lowercase)
     if score.name == "bleu":
         return CorpusBleu(tokenised, lowercase)
     if score.name == "rouge-l":
         return mean_rouge_l(tokenised, lowercase)
-    return MeanScore(score.name, load_user_function(score.name), [])
+    return MeanScore(score.name, load_user_function(score.name), [], lowercase)
 
 
 def load_user_function(name: str) -> TextFunction:
     """Return the function `module:function` names; modules beside the recipe, in the current folder, are found."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    return load_function(name)
+    try:
+        return load_function(name)
+    except UserError as error:
+        raise UserError(f"score.name: {error}") from error
 
 
 def judge(

@@ -53,7 +53,8 @@ TYPICAL_COSTS = (
 
 def _known(name: str) -> str:
     if name not in METHODS:
-        raise ValueError(f"method.name: unknown method '{name}'; known: {', '.join(METHODS)}")
+        hint = "; the mixture is method.likelihood_weight=0.1" if name in LABELS else ""
+        raise ValueError(f"method.name: unknown method '{name}'{hint}; known: {', '.join(METHODS)}")
     return name
 
 

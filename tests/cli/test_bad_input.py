@@ -146,7 +146,8 @@ def test_bad_models(
 ):
     path = make_start(kind, finished_run, tmp_path)
     command = ("train", recipe, "--out", tmp_path / "run", f"start.actor={path}") if use == "start" else (use, path)
-    assert refusal(*command).startswith(f"seqcritic: {complaint.format(path=path)}")
+    place = "start.actor: " if use == "start" else ""
+    assert refusal(*command).startswith(f"seqcritic: {place}{complaint.format(path=path)}")
 
 
 def test_models_of_other_sizes(recipe: Path, finished_run: Path, tmp_path: Path, refusal: Refusal):
@@ -165,8 +166,11 @@ def test_bad_runs_for_a_report(finished_run: Path, tmp_path: Path, refusal: Refu
     (tmp_path / "comparison.json").write_text('{"rows": 3}', encoding="utf-8")
     assert "comparison.json is damaged" in refusal("report", tmp_path, "--out", page)
     assert page.read_text(encoding="utf-8") == "the old page"
-    assert f"--out: cannot write {tmp_path}: Is a directory" in refusal("report", finished_run, "--out", tmp_path)
-    assert "--out: cannot write" in refusal("report", finished_run, "--out", page / "below")
+    folder = tmp_path / "folder.html"
+    folder.mkdir()
+    for out in (folder, page / "below.html"):
+        assert f"--out: cannot write {out}: " in refusal("report", tmp_path / "missing", "--out", out), "told first"
+    assert "give a file that ends in .html or .json" in refusal("report", finished_run, "--out", tmp_path / "page.pdf")
 
 
 def test_runs_on_different_test_sets_are_not_compared(
@@ -176,7 +180,7 @@ def test_runs_on_different_test_sets_are_not_compared(
     for name, override in {"text": f"data.test={other}", "noise": "data.noise=0.5"}.items():
         assert main(["train", str(recipe), "--out", str(tmp_path / name), *SHORT, override]) == 0
         line = refusal("report", finished_run, tmp_path / name, "--out", tmp_path / "page.html")
-        assert "the runs were not judged on the same test set" in line
+        assert "the runs were not judged by the same score on the same text" in line
     assert not (tmp_path / "page.html").exists()
 
 

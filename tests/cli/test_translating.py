@@ -10,6 +10,9 @@ import pytest
 import yaml
 
 from seqcritic.cli import main
+from seqcritic.errors import UserError
+from seqcritic.training.model import load_model
+from seqcritic.training.run_evaluation import evaluate
 from support import complaints, records, run
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four", "hund": "dog", "katze": "cat"}
@@ -79,6 +82,45 @@ def test_evaluate_by_beam_with_a_tuned_length_reward(translation_run: Path, caps
     assert "chrF" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("form", ["pairs", "source and target"])
+def test_other_text_takes_the_place_of_the_run_s_own(form: str, translation_run: Path, tmp_path: Path):
+    if form == "pairs":
+        (tmp_path / "other.tsv").write_text("eins hund.\tone dog.\n", encoding="utf-8")
+        overrides = [f"data.test.pairs={tmp_path}/other.tsv"]
+    else:
+        (tmp_path / "other.de").write_text("eins hund.\n", encoding="utf-8")
+        (tmp_path / "other.en").write_text("one dog.\n", encoding="utf-8")
+        overrides = [f"data.test.source={tmp_path}/other.de", f"data.test.target={tmp_path}/other.en"]
+    assert evaluate(translation_run, overrides=overrides).references == ["one dog."]
+
+
+def test_an_unknown_split_is_refused(translation_run: Path):
+    with pytest.raises(UserError, match="no split 'tets'; there are train, valid, test"):
+        evaluate(translation_run, "tets")
+
+
+def test_one_text_is_no_list_of_lines(translation_run: Path):
+    with pytest.raises(UserError, match="a list of lines"):
+        load_model(translation_run).predict("eins zwei")
+
+
+@pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("data.valid.source=nowhere.de", "data.valid.source: no such file: nowhere.de"),
+        ("start.actor=nowhere", "start.actor: no such run or model: nowhere"),
+        ("score.name=support:word_shape", "score.name: 'support:word_shape': module 'support' has no 'word_shape'"),
+    ],
+)
+def test_what_needs_no_reading_is_refused_before_the_text_is_read(
+    override: str, complaint: str, translation_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), override]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert "data.train:" not in said
+
+
 def test_tuning_a_greedy_search_is_refused(translation_run: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["evaluate", str(translation_run), "--tune-rho"]) == 2
     assert "--beam" in capsys.readouterr().err
@@ -94,7 +136,7 @@ def test_predict_takes_raw_lines_without_the_training_text(translation_run: Path
         moved.rename(hidden)
     lines = done.stdout.split("\n")
     assert done.returncode == 0, done.stderr
-    assert len(lines) == 4
+    assert [bool(line) for line in lines] == [True, False, True, False], "an empty line stays empty"
     assert " ." not in done.stdout, "predictions are detokenised"
     first, second, blank, _ = several.stdout.split("\n")
     assert float(first.split("\t")[0]) >= float(second.split("\t")[0])

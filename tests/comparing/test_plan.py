@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.comparing.compare import expand_labels
-from seqcritic.comparing.plan import PlannedRun, budget, plan_runs, run_settings
+from seqcritic.comparing.plan import PlannedRun, budget, check_budget, plan_runs, run_settings
 from seqcritic.config import Settings
 from seqcritic.errors import UserError
 from seqcritic.method_settings import METHODS
@@ -130,8 +130,18 @@ def test_soft_values_are_pre_trained_apart(tmp_path: Path):
 
 def test_a_budget_that_the_critic_eats_up_is_refused(tmp_path: Path):
     critic_of_cost(tmp_path / "seed-1/critic", 99.0)
-    with pytest.raises(UserError, match=r"compare\.budget: nothing is left for actor-critic"):
+    with pytest.raises(UserError, match=r"compare\.budget: 100 leaves nothing for actor-critic "):
         run_settings(settings(), PlannedRun("actor-critic", 1, tmp_path / "seed-1/actor-critic", ()))
+
+
+def test_such_a_budget_is_refused_before_the_critic_is_trained_where_its_cost_is_known():
+    small = {"costs": COSTS, "budget": 20}
+    with pytest.raises(UserError, match=r"compare\.budget: 20 leaves nothing for actor-critic\+likelihood"):
+        check_budget(settings(compare=small), LABELS)
+    check_budget(settings(compare=small), ("likelihood", "reinforce"))
+    check_budget(settings(compare=small, start={"actor": "a", "critic": "c"}), LABELS)
+    phases = {"critic": {"updates": 10, "explained_variance": 0.5}}
+    check_budget(settings(compare=small, phases=phases), LABELS)
 
 
 def test_trained_networks_of_the_recipe_are_used(tmp_path: Path):

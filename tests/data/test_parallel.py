@@ -45,12 +45,19 @@ def test_several_files_of_all_kinds_follow_each_other(tmp_path: Path) -> None:
         target=(write(tmp_path / "a.en", "one\n"), write(tmp_path / "b.en", "two\n")),
         pairs=(write(tmp_path / "c.tsv.gz", "drei\tthree\n"), write(tmp_path / "d.jsonl", f"{record}\n")),
     )
-    assert texts(files) == [("eins", "one"), ("zwei", "two"), ("drei", "three"), ("vier", "four\n4")]
+    assert texts(files) == [("eins", "one"), ("zwei", "two"), ("drei", "three"), ("vier", "four 4")]
 
 
 def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "a\u2028b\x0cc\td\x85e\n")
     assert texts(PairFiles(pairs=(path,))) == [("a\u2028b\x0cc", "d\x85e")]
+
+
+def test_line_breaks_of_a_record_become_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"source": "a\\nb", "target": "c\\r\\nd"}\n', encoding="utf-8")
+    (pair,) = read_pairs(PairFiles(pairs=[str(path)]), "data.train")
+    assert (pair.source, pair.target) == ("a b", "c  d")
 
 
 def test_pairs_are_read_one_at_a_time(tmp_path: Path) -> None:

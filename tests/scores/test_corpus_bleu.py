@@ -42,6 +42,7 @@ def test_signatures_name_the_tokenisation_and_the_version():
         == f"score:BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
     )
     assert "tok:none" in CorpusBleu(tokenised=True).signature()
+    assert corpus_chrf(["a cat"], ["A Cat"])[0] < corpus_chrf(["a cat"], ["A Cat"], lowercase=True)[0] == 100
     score, signature = corpus_chrf(["a cat"], ["a cat"])
     assert score == pytest.approx(100.0)
     assert signature.startswith("chrF|nrefs:1")

@@ -78,6 +78,7 @@ def test_numbers_of_all_kinds_are_scores(value: object):
         ("1", "returned str, not a number, on prediction 'ab' and reference 'cd'"),
         (float("nan"), "returned nan on prediction 'ab' and reference 'cd'"),
         (float("inf"), "returned inf on prediction 'ab' and reference 'cd'"),
+        (10**400, "returned inf on prediction 'ab' and reference 'cd'"),
     ],
 )
 def test_a_result_that_is_no_number_names_function_and_pair(value: object, fault: str):
@@ -100,6 +101,14 @@ def test_a_function_that_raises_names_function_and_pair_and_keeps_the_cause():
         "ZeroDivisionError('division by zero')"
     )
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_a_function_that_leaves_the_program_has_failed():
+    def leave(prediction: str, reference: str) -> float:
+        raise SystemExit(0)
+
+    with pytest.raises(UserError, match=r"failed on prediction '' and reference 'cd': SystemExit\(0\)"):
+        prefix_scores(FunctionScore(leave, decode), ["abc"], ["cd"])
 
 
 def test_a_callable_without_a_name_is_named_by_its_representation():

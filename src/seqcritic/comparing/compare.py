@@ -8,7 +8,7 @@ from pathlib import Path
 
 from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
-from seqcritic.comparing.plan import budget, plan_runs, run_settings
+from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
@@ -47,6 +47,7 @@ def compare(
         set_leaf(tree, "start", {})
         settings = settings_from(tree)
     runs = plan_runs(settings, labels, num_seeds, folder)
+    check_budget(settings, labels)
     # Read once here: a wrong path is told before anything starts, and the runs find the embedded text cached.
     task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
     task.fingerprint()

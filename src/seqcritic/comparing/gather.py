@@ -66,7 +66,10 @@ def compare_experiments(
     judged = [run for group in groups.values() for run in group]
     signatures = {run.greedy.signature for run in judged}
     if len(signatures) > 1:
-        raise UserError(f"the runs were not judged on the same test set: {' and '.join(sorted(signatures))}")
+        raise UserError(
+            "the runs were not judged by the same score on the same text, so they cannot stand in one table; "
+            f"name those that were: {' and '.join(sorted(signatures))}"
+        )
     baseline = BASELINE if BASELINE in groups else next(iter(groups))
     first = read_settings(judged[0].folder)
     return Comparison(

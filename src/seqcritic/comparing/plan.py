@@ -76,15 +76,32 @@ def run_settings(settings: Settings, run: PlannedRun) -> Settings:
     if run.kind in CRITICS:
         return _with(with_method(settings, CRITICS[run.kind]), run.seed, {"start": start, "train_updates": 0})
     method = with_method(settings, run.kind)
-    left = budget(settings)
+    spent = 0.0
     if method.method.needs_critic:
         critic = critic_of(method)
         start["critic"] = str(run.folder.parent / critic) if critic else settings.start.critic
-        left -= read_description(find_weights(start["critic"]))["progress"]["compute"]
-    updates = round(left / settings.compare.cost(run.kind))
+        spent = read_description(find_weights(start["critic"]))["progress"]["compute"]
+    return _with(method, run.seed, {"start": start, "train_updates": _affordable(settings, run.kind, spent)})
+
+
+def check_budget(settings: Settings, labels: tuple[str, ...]) -> None:
+    """Refuse a budget that the critic's pre-training will use up, before it is trained, where that can be known."""
+    rules = settings.phases.critic
+    if rules.explained_variance is None and rules.patience is None:
+        for label in labels:
+            if critic_of(with_method(settings, label)):
+                _affordable(settings, label, rules.updates * settings.compare.cost("critic"))
+
+
+def _affordable(settings: Settings, label: str, spent: float) -> int:
+    """Return how many updates of a method the budget leaves after what was spent on its critic."""
+    updates = round((budget(settings) - spent) / settings.compare.cost(label))
     if updates < 1:
-        raise UserError(f"compare.budget: nothing is left for {run.kind} after the critic's pre-training")
-    return _with(method, run.seed, {"start": start, "train_updates": updates})
+        raise UserError(
+            f"compare.budget: {budget(settings):g} leaves nothing for {label} after the critic's pre-training, which "
+            f"costs {spent:g}; give more, or make phases.critic.updates fewer"
+        )
+    return updates
 
 
 def _with(settings: Settings, seed: int, change: dict[str, Any]) -> Settings:

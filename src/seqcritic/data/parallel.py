@@ -15,6 +15,8 @@ from seqcritic.errors import UserError
 
 REPORT_SECONDS = 5.0
 PAIRS_BETWEEN_LOOKS = 5_000
+# A model that had learnt to write line breaks would answer one line with two.
+WITHOUT_LINES = str.maketrans("\r\n", "  ")
 
 
 class Pair(NamedTuple):
@@ -109,7 +111,8 @@ def _read_jsonl(path: str, setting: str) -> Iterator[Pair]:
         texts = [side for side in sides if isinstance(side, str) and _is_text(side)]
         if len(texts) != 2:
             raise UserError(f'{setting}: {path}:{number}: not an object with the texts "source" and "target"')
-        yield Pair(texts[0], texts[1], path, number)
+        source, target = (text.translate(WITHOUT_LINES) for text in texts)
+        yield Pair(source, target, path, number)
 
 
 def _is_text(side: str) -> bool:

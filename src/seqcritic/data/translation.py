@@ -103,12 +103,12 @@ class TranslationData:
         return self.target_vocabulary.tokens(numbers)
 
     def cut(self, line: str) -> list[tuple[str, slice]]:
-        """Return a raw line as it is, in one piece, all of which counts."""
-        return [(line, slice(None))]
+        """Return a raw line as it is, in one piece, all of which counts; of an empty line, nothing."""
+        return [(line, slice(None))] if line.strip() else []
 
     def join(self, line: str, pieces: Sequence[tuple[str, slice]], predictions: Sequence[str], raw: bool) -> str:
-        """Return the prediction of a line's one piece."""
-        return predictions[0]
+        """Return the prediction of a line's one piece; an empty line stays empty."""
+        return predictions[0] if predictions else ""
 
     def vocabularies(self) -> dict[str, Any]:
         """Return both vocabularies in a form that JSON holds, to be stored with a model."""
@@ -166,6 +166,7 @@ class TranslationData:
 
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""
+        named_files(self.settings.valid, "data.valid")  # a fault here is better told before minutes of counting
         train = key_of(
             [
                 self.training_pairs.text_digest,

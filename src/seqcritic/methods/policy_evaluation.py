@@ -36,6 +36,8 @@ from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.models.packed import Packed
 from seqcritic.scores.score import Score
 
+NOTHING = 1e-12  # a variance that is rounding
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -101,14 +103,15 @@ def _measurements(
     minimum, maximum = torch.aminmax(values)
     if not bool(torch.isfinite(minimum) & torch.isfinite(maximum)):
         raise NonFiniteError("a value of the critic is not finite")
-    unexplained = (realised - predicted).var(unbiased=False)
+    unexplained, total = (realised - predicted).var(unbiased=False), realised.var(unbiased=False)
     return {
         "td_error": (predicted - targets).square().mean(),
         "q_mean": values.mean(),
         "q_minimum": minimum,
         "q_maximum": maximum,
         "q_variance": penalties.mean() / values.shape[1],
-        "explained_variance": 1 - unexplained / realised.var(unbiased=False).clamp(min=1e-12),
+        # Of returns that are all the same there is nothing to explain.
+        "explained_variance": torch.where(total > NOTHING, 1 - unexplained / total.clamp(min=NOTHING), 0.0),
     }
 
 

@@ -59,8 +59,8 @@ class CorpusBleu:
         return ["score:BLEU", *str(self._corpus.get_signature()).split("|")]
 
 
-def corpus_chrf(predictions: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-    """Return chrF of a corpus and its signature."""
-    metric = CHRF()
+def corpus_chrf(predictions: Sequence[str], references: Sequence[str], lowercase: bool = False) -> tuple[float, str]:
+    """Return chrF of a corpus, with `lowercase` without case, and its signature."""
+    metric = CHRF(lowercase=lowercase)
     score = metric.corpus_score(list(predictions), [list(references)]).score
     return float(score), f"chrF|{metric.get_signature()}"

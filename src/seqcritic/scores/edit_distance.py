@@ -17,7 +17,7 @@ import torch
 from rapidfuzz.distance import Levenshtein
 from torch import Tensor
 
-from seqcritic.scores.score import Array
+from seqcritic.scores.score import Array, in_lower_case
 
 NEVER = 10_000  # a distance beyond any other, small enough for 16 bits
 
@@ -101,16 +101,22 @@ class EditDistanceScore:
 
 
 class CharacterErrorRate:
-    """CER = Σ distances / Σ reference lengths, in percent, by rapidfuzz; `capped` limits a sentence's error to 1."""
+    """CER = Σ distances / Σ reference lengths, in percent, by rapidfuzz.
+
+    `capped` limits a sentence's error to 1; `lowercase` leaves case out of the comparison.
+    """
 
     name = "CER"
     lower_is_better = True
 
-    def __init__(self, capped: bool = False) -> None:
+    def __init__(self, capped: bool = False, lowercase: bool = False) -> None:
         self.capped = capped
+        self.lowercase = lowercase
 
     def statistics(self, predictions: Sequence[str], references: Sequence[str]) -> Array:
         """Return each sentence's distance and its reference's length."""
+        if self.lowercase:
+            predictions, references = in_lower_case(predictions), in_lower_case(references)
         pairs = zip(predictions, references, strict=True)
         distances = np.array([Levenshtein.distance(prediction, reference) for prediction, reference in pairs])
         lengths = np.array([len(reference) for reference in references])
@@ -124,5 +130,6 @@ class CharacterErrorRate:
         return scores
 
     def signature(self) -> list[str]:
-        """Return the name, whether errors are capped, and the library's version."""
-        return [f"score:CER{':capped' if self.capped else ''}", f"rapidfuzz:{version('rapidfuzz')}"]
+        """Return the name, whether errors are capped, whether case was left out, and the library's version."""
+        case = ["case:lc"] if self.lowercase else []
+        return [f"score:CER{':capped' if self.capped else ''}", *case, f"rapidfuzz:{version('rapidfuzz')}"]

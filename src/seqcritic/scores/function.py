@@ -67,13 +67,17 @@ def call_on_pair(function: TextFunction, prediction: str, reference: str) -> flo
     pair = f"on prediction {prediction!r} and reference {reference!r}"
     try:
         value: object = function(prediction, reference)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"score function {name_of(function)} failed {pair}: {error!r}") from error
     if not isinstance(value, Real):
         raise UserError(f"score function {name_of(function)} returned {type(value).__name__}, not a number, {pair}")
-    if not math.isfinite(value):
-        raise NonFiniteError(f"score function {name_of(function)} returned {value} {pair}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise NonFiniteError(f"score function {name_of(function)} returned {number} {pair}")
+    return number
 
 
 def name_of(function: TextFunction) -> str:

@@ -16,6 +16,11 @@ from torch import Tensor
 Array = npt.NDArray[np.float64]
 
 
+def in_lower_case(texts: Sequence[str]) -> list[str]:
+    """Return texts as a score without case sees them."""
+    return [text.lower() for text in texts]
+
+
 class Score(Protocol):
     """A score of predictions against references. Rewards are differences of prefix scores: larger is better."""
 

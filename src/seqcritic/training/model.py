@@ -44,6 +44,8 @@ class Model:
         A spelling model corrects long lines in pieces, and keeps case and all characters that it does not know; `raw`
         is for its own text, in its own alphabet.
         """
+        if isinstance(lines, str):
+            raise UserError("predict takes a list of lines, not one text")
         pieces = [self.task.cut(line) for line in lines]
         flat = [piece for parts in pieces for piece, _ in parts]
         predicted: list[str] = []

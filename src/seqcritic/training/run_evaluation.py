@@ -12,6 +12,7 @@ from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
 from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric, interval, predict_batches, score_predictions, signature
 from seqcritic.scores.corpus_bleu import CorpusBleu, corpus_chrf
 from seqcritic.scores.score import Array
@@ -19,6 +20,8 @@ from seqcritic.settings_io import set_leaves, settings_from
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import Model, load_model
 from seqcritic.training.watching import Watch, unwatched
+
+SPLITS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ def evaluate(
     device: DeviceName = "auto",
 ) -> RunEvaluation:
     """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
+    if split not in SPLITS:
+        raise UserError(f"split: no split '{split}'; there are {', '.join(SPLITS)}")
     model, task = load_for_evaluation(place, overrides, device)
     evaluation_set = task.evaluation_set(split)
     batches = watch(f"{search.describe()} on {split}", evaluation_set.batches)
@@ -85,10 +90,22 @@ def load_for_evaluation(place: str | Path, overrides: Sequence[str], device: Dev
     """Return a model and the task it is judged on, with its own vocabularies."""
     model = load_model(place, device)
     tree = model.settings.model_dump(mode="json")
+    _make_room(tree["data"], overrides)
     set_leaves(tree, overrides, section="data")
     settings = settings_from(tree)
     set_up_process(settings.threads)
     return model, build_task(settings.data, vocabularies=model.description.get("vocabularies"))
+
+
+def _make_room(data: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Take the run's own files out of a split for which pairs are given in the other form, or both would be judged."""
+    given = {override.partition("=")[0].strip() for override in overrides}
+    for split in SPLITS:
+        fields = {field for field in ("source", "target", "pairs") if f"data.{split}.{field}" in given}
+        if fields == {"pairs"}:
+            data[split] |= {"source": [], "target": []}
+        elif fields and "pairs" not in fields:
+            data[split] |= {"pairs": []}
 
 
 def _further_scores(
@@ -102,5 +119,5 @@ def _further_scores(
     totals = paper.statistics(*tokenised).sum(axis=0)
     return {
         "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), "|".join(paper.signature())),
-        "chrF": corpus_chrf(predictions, references),
+        "chrF": corpus_chrf(predictions, references, task.settings.target_tokens.lowercase),
     }

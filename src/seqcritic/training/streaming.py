@@ -15,7 +15,10 @@ CHUNK_BYTES = 1 << 16
 
 
 def arriving_lines(descriptor: int) -> Iterator[list[str]]:
-    """Yield lists of the complete lines that one read brought; a last line without an end counts too."""
+    """Yield lists of the complete lines that one read brought; a last line without an end counts too.
+
+    Lines before one that cannot be read are yielded still.
+    """
     pending = b""
     number = 0
     while True:
@@ -23,9 +26,19 @@ def arriving_lines(descriptor: int) -> Iterator[list[str]]:
         *complete, pending = (pending + chunk).split(b"\n")
         if not chunk and pending:
             complete, pending = [*complete, pending], b""
-        if complete:
-            yield [_decode(line, number + index) for index, line in enumerate(complete, start=1)]
-            number += len(complete)
+        lines: list[str] = []
+        fault: UserError | None = None
+        for line in complete:
+            number += 1
+            try:
+                lines.append(_decode(line, number))
+            except UserError as error:
+                fault = error
+                break
+        if lines:
+            yield lines
+        if fault:
+            raise fault
         if not chunk:
             return
 

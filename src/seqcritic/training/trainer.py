@@ -43,10 +43,11 @@ class Trainer:
         self.folder = folder
         self.display = display
         self.processes = processes
+        self.metric = corpus_metric(settings)
+        _check_start(settings)
         with processes.one_before_the_rest():
             self.task = build_task(settings.data, display.line)
             self.fingerprint = self.task.fingerprint()
-        self.metric = corpus_metric(settings)
         self.phases = planned_phases(settings)
         score = build_score(settings.score, self.task)
         self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score, processes)
@@ -352,6 +353,17 @@ class Trainer:
             return
         described = self._description() | {"progress": self.progress.to_dict()}
         write_folder(self.folder / MODEL_FOLDER, self._exported(), described)
+
+
+def _check_start(settings: Settings) -> None:
+    """Refuse a start.actor or start.critic that cannot be read, before the text is read for minutes."""
+    for name in ("actor", "critic"):
+        place = getattr(settings.start, name)
+        if place is not None:
+            try:
+                read_network(place, name)
+            except UserError as error:
+                raise UserError(f"start.{name}: {error}") from None
 
 
 def update_cost(settings: Settings, phase: str) -> float:
