@@ -101,6 +101,8 @@ def test_an_outlook_is_not_for_an_expert_that_follows_the_network():
         ("data.minimum_length=11", "data.minimum_length is larger than data.length"),
         ("compare.costs.critc=2", "compare.costs: unknown method 'critc'; known: critic, likelihood, "),
         ("compare.costs.critic=0", "compare.costs.critic: input should be greater than 0"),
+        ("compare.costs.critic=.inf", "compare.costs.critic: input should be a finite number"),
+        ("name=../elsewhere", "name: string should match pattern"),
         ("compare.overrides.critic={seed: 1}", "compare.overrides: unknown method 'critic'; known: likelihood, "),
         ("seed", "'seed': an override here has the form section.key=value"),
         ("=3", "'=3': an override here has the form section.key=value"),

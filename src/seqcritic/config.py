@@ -135,7 +135,9 @@ class TrainingSettings(Section):
         0, ge=0, description="so many fixed training examples are judged beside valid, for their curve alone; 0: none"
     )
     log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
-    checkpoint_seconds: Annotated[float, Field(ge=0)] = Field(60.0, description="seconds between checkpoints")
+    checkpoint_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        60.0, description="seconds between checkpoints"
+    )
     snapshot_every: Positive | None = Field(
         None, description="keep actor and critic of evaluations at every so many updates of phases.train (snapshots/)"
     )
@@ -158,7 +160,7 @@ class CompareSettings(Section):
         description="compute after actor pre-training, in likelihood updates, the critic's pre-training included; "
         "null: what phases.critic and phases.train of actor-critic+likelihood cost",
     )
-    costs: dict[str, Annotated[float, Field(gt=0)]] = Field(
+    costs: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
         default_factory=dict,
         description="measured cost of an update relative to a likelihood update, for 'critic' (its pre-training) "
         "and for each method (benchmarks/update_cost.py measures them); what is left out has a typical value",
@@ -189,7 +191,7 @@ class CompareSettings(Section):
 class Settings(Section):
     """A whole experiment."""
 
-    name: str = "unnamed"
+    name: Annotated[str, Field(pattern=r"^[^/\\]+$")] = "unnamed"
     description: str = ""
     seed: Annotated[int, Field(ge=0)] = 1
     threads: Annotated[int, Field(gt=0, le=1024)] = 1

@@ -71,15 +71,13 @@ def read_description(folder: Path) -> dict[str, Any]:
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} is damaged ({error}); remove the folder {folder} and go on from another") from None
+        raise _damage(path, str(error)) from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise UserError(f"{path} is not of the format {FORMAT}; it was written by something else")
     missing = [name for name in PARTS if not isinstance(description.get(name), PARTS[name]) or not description[name]]
     missing = missing or [f"progress.{name}" for name in COUNTS if name not in description["progress"]]
     if missing:
-        raise UserError(
-            f"{path} is damaged (it has no {missing[0]}); remove the folder {folder} and go on from another"
-        )
+        raise _damage(path, f"it has no {missing[0]}")
     return description
 
 
@@ -93,7 +91,14 @@ def read_tensors(folder: Path, name: str, description: dict[str, Any]) -> dict[s
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
         return tensors
     except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
-        raise UserError(f"{path} is damaged ({error}); remove the folder {folder} and go on from another") from None
+        raise _damage(path, str(error)) from None
+
+
+def _damage(path: Path, why: str) -> UserError:
+    return UserError(
+        f"{path} is damaged ({why}); remove the folder {path.parent}, and the run's train command goes on from an "
+        "older checkpoint or writes its model anew"
+    )
 
 
 def weights_of(network: nn.Module) -> dict[str, Tensor]:
