@@ -214,7 +214,7 @@ class Settings(Section):
         if self.critic.adds_outlook and (":" in self.score.name or not self.score.shaping):
             raise ValueError(
                 "critic.adds_outlook needs score.shaping=true and a score that tells what each next token is worth: "
-                "score.name=edit-distance, bleu or rouge-l"
+                "score.name=edit-distance, bleu or rouge-l; or set it to false"
             )
         if self.critic.adds_outlook and self.method.name == "dagger":
             raise ValueError("critic.adds_outlook: dagger's expert follows the critic's network alone; leave it false")
