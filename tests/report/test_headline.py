@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from seqcritic.report import Comparison, list_caveats, write_headline
+from seqcritic.report import Comparison, Curve, Point, list_caveats, write_headline
 
 
 def change_rows(comparison: Comparison, scores: list[float], p_values: list[float | None]) -> Comparison:
@@ -81,6 +81,27 @@ def test_caveats_depend_on_seeds_and_tests(make_comparison: Callable[[int], Comp
     assert list_caveats(single) == (
         "This is one training run: how much training runs differ by chance is not measured.",
     )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_methods_that_never_beat_their_start_are_named(make_comparison: Callable[[int], Comparison], sign: int) -> None:
+    def curve(label: str, seed: int, *scores: float) -> Curve:
+        return Curve(label, seed, tuple(Point(100.0 * i, i, sign * score) for i, score in enumerate(scores)))
+
+    curves = (
+        curve("likelihood", 0, 40.0, 39.0, 41.0),
+        curve("likelihood", 1, 40.0),
+        curve("actor-critic", 0, 40.0, 40.0, 55.0),
+        curve("actor-critic", 1, 40.0, math.nan, 39.9),
+        curve("reinforce-critic", 0, 40.0, math.nan, 41.0),
+    )
+    caveats = list_caveats(replace(make_comparison(2), curves=curves, lower_is_better=sign == 1))
+    assert caveats[-1] == (
+        "Never better on valid than the actor it started from, which is what was judged: "
+        "actor-critic (1 of 2 seeds), reinforce-critic."
+    )
+    late = Curve("likelihood", 0, (Point(0.0, 100, 40.0), Point(1.0, 200, 41.0)))
+    assert "Never better" not in " ".join(list_caveats(replace(make_comparison(2), curves=(late,))))
 
 
 def test_both_searches_have_their_sentence(make_beam_comparison: Callable[[int], Comparison]) -> None:

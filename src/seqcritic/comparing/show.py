@@ -11,6 +11,7 @@ from seqcritic.report.columns import terminal_columns
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.console import open_console
 from seqcritic.report.curves import terminal_plot
+from seqcritic.report.headline import list_caveats
 from seqcritic.report.terminal_table import comparison_table
 
 
@@ -19,7 +20,7 @@ def print_comparison(comparison: Comparison, folder: Path) -> None:
     console = open_console()
     console.print(comparison_table(comparison))
     console.print(terminal_plot(comparison.curves, comparison.score_name), markup=False, highlight=False)
-    for note in comparison.notes:
+    for note in (*list_caveats(comparison), *comparison.notes):
         console.print(note, markup=False, highlight=False)
     console.print(f"curves: {folder / CURVES_FILE}\nreport: {folder / REPORT_FILE}", markup=False, highlight=False)
 

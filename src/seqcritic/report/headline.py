@@ -2,7 +2,7 @@
 
 import math
 
-from seqcritic.report.comparison import Comparison, MethodRow
+from seqcritic.report.comparison import Comparison, Curve, MethodRow
 from seqcritic.report.formats import format_p_value, format_score
 from seqcritic.report.tables import name_beam
 
@@ -44,7 +44,32 @@ def list_caveats(comparison: Comparison) -> tuple[str, ...]:
     num_tests = sum(row.p_value is not None for row in rows)
     if num_tests > 1:
         caveats.append(f"The p-values are not corrected for the {num_tests} comparisons made.")
+    unmoved = [curve for curve in comparison.curves if _never_beats_its_start(curve, comparison.lower_is_better)]
+    if unmoved:
+        caveats.append(
+            "Never better on valid than the actor it started from, which is what was judged: "
+            f"{_name_runs(unmoved, comparison)}."
+        )
     return tuple(caveats)
+
+
+def _never_beats_its_start(curve: Curve, lower_is_better: bool) -> bool:
+    """Say whether a run was validated before its first update and never better afterwards."""
+    if not curve.points or curve.points[0].updates > 0:
+        return False
+    start = curve.points[0].score
+    later = [point.score for point in curve.points[1:] if math.isfinite(point.score)]
+    return bool(later) and (min(later) >= start if lower_is_better else max(later) <= start)
+
+
+def _name_runs(curves: list[Curve], comparison: Comparison) -> str:
+    """Write the methods of some runs, each with how many of its seeds they are where it has several."""
+    names = []
+    for label in dict.fromkeys(curve.label for curve in curves):
+        num_seeds = sum(curve.label == label for curve in comparison.curves)
+        share = f" ({sum(curve.label == label for curve in curves)} of {num_seeds} seeds)" if num_seeds > 1 else ""
+        names.append(label + share)
+    return ", ".join(names)
 
 
 def _challenger_wins(comparison: Comparison, best: MethodRow, baseline: MethodRow) -> str:
