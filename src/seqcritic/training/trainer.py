@@ -27,11 +27,12 @@ from seqcritic.training.checkpoint import (
 from seqcritic.training.display import Display
 from seqcritic.training.distributed import Processes
 from seqcritic.training.learner import Learner, TensorGroups
-from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER, read_network
+from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER
 from seqcritic.training.phases import has_stopped_growing, learning_rate, planned_phases
 from seqcritic.training.progress import Progress
 from seqcritic.training.readiness import explained_variance, warning
 from seqcritic.training.rewards import build_score
+from seqcritic.training.start import check_start, load_start_actor, load_start_critic
 from seqcritic.training.tracking import SilentTracker, Tracker
 
 
@@ -44,7 +45,7 @@ class Trainer:
         self.display = display
         self.processes = processes
         self.metric = corpus_metric(settings)
-        _check_start(settings)
+        check_start(settings)
         with processes.one_before_the_rest():
             self.task = build_task(settings.data, display.line)
             self.fingerprint = self.task.fingerprint()
@@ -306,35 +307,18 @@ class Trainer:
 
     def _start_from_trained(self) -> None:
         """Load the actor and critic the settings name and go on where their training text ended."""
-        networks = self.learner.networks
+        networks, progress = self.learner.networks, self.progress
         if self.settings.start.actor is not None:
-            weights, description = read_network(self.settings.start.actor, "actor")
-            if description.get("vocabularies", {}) != self.task.vocabularies():
-                raise UserError(f"start.actor: {self.settings.start.actor} was trained with other vocabularies")
-            load_weights(networks.actor, weights, f"start.actor: {self.settings.start.actor}")
+            trained = load_start_actor(self.settings, networks.actor, self.task.vocabularies())
             self.learner.best_actor = self.learner.actor_weights()
-            self.progress.sharpening = description["progress"].get("sharpening", 1.0)
+            progress.sharpening = trained.get("sharpening", 1.0)
             self._sharpen()
-            self.progress.examples = description["progress"]["examples"]
+            progress.examples = trained["examples"]
         if self.settings.start.critic is not None and networks.critic is not None:
-            weights, description = read_network(self.settings.start.critic, "critic")
-            adds_outlook = description["settings"]["critic"].get("adds_outlook", False)
-            if adds_outlook != self.settings.critic.adds_outlook:
-                raise UserError(
-                    f"start.critic: {self.settings.start.critic} was trained with critic.adds_outlook="
-                    f"{str(adds_outlook).lower()}; set it so"
-                )
-            trained = description["progress"]
-            sharpening = trained.get("sharpening", 1.0)
-            if sharpening != self.settings.method.sharpening:
-                raise UserError(
-                    f"start.critic: {self.settings.start.critic} has learnt from an actor with method.sharpening="
-                    f"{sharpening:g}, this one has {self.settings.method.sharpening:g}"
-                )
-            load_weights(networks.critic, weights, f"start.critic: {self.settings.start.critic}")
-            self.progress.examples = max(self.progress.examples, trained["examples"])
+            trained = load_start_critic(self.settings, networks.critic)
+            progress.examples = max(progress.examples, trained["examples"])
             # What the critic cost belongs to the method that uses it.
-            self.progress.compute, self.progress.seconds = trained["compute"], trained["seconds"]
+            progress.compute, progress.seconds = trained["compute"], trained["seconds"]
 
     def _checksum(self) -> float:
         """Return a number that differs for other weights."""
@@ -353,17 +337,6 @@ class Trainer:
             return
         described = self._description() | {"progress": self.progress.to_dict()}
         write_folder(self.folder / MODEL_FOLDER, self._exported(), described)
-
-
-def _check_start(settings: Settings) -> None:
-    """Refuse a start.actor or start.critic that cannot be read, before the text is read for minutes."""
-    for name in ("actor", "critic"):
-        place = getattr(settings.start, name)
-        if place is not None:
-            try:
-                read_network(place, name)
-            except UserError as error:
-                raise UserError(f"start.{name}: {error}") from None
 
 
 def update_cost(settings: Settings, phase: str) -> float:

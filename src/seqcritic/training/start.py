@@ -1,0 +1,55 @@
+"""Where a run begins: the trained actor and critic that `start` names, refused where they do not fit the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from seqcritic.config import Settings
+from seqcritic.errors import UserError
+from seqcritic.training.checkpoint import load_weights
+from seqcritic.training.model import read_network
+
+
+def check_start(settings: Settings) -> None:
+    """Refuse a start.actor or start.critic that cannot be read, before the text is read for minutes."""
+    for name in ("actor", "critic"):
+        place = getattr(settings.start, name)
+        if place is not None:
+            try:
+                read_network(place, name)
+            except UserError as error:
+                raise UserError(f"start.{name}: {error}") from None
+
+
+def load_start_actor(settings: Settings, actor: nn.Module, vocabularies: Mapping[str, Any]) -> dict[str, Any]:
+    """Give an actor the weights of start.actor and return the progress of its training."""
+    place = settings.start.actor
+    assert place is not None
+    weights, description = read_network(place, "actor")
+    if description.get("vocabularies", {}) != vocabularies:
+        raise UserError(f"start.actor: {place} was trained with other vocabularies")
+    load_weights(actor, weights, f"start.actor: {place}")
+    return dict(description["progress"])
+
+
+def load_start_critic(settings: Settings, critic: nn.Module) -> dict[str, Any]:
+    """Give a critic the weights of start.critic and return the progress of its training."""
+    place = settings.start.critic
+    assert place is not None
+    weights, description = read_network(place, "critic")
+    adds_outlook = description["settings"]["critic"].get("adds_outlook", False)
+    if adds_outlook != settings.critic.adds_outlook:
+        raise UserError(
+            f"start.critic: {place} was trained with critic.adds_outlook={str(adds_outlook).lower()}; set it so"
+        )
+    sharpening = description["progress"].get("sharpening", 1.0)
+    if sharpening != settings.method.sharpening:
+        raise UserError(
+            f"start.critic: {place} has learnt from an actor with method.sharpening={sharpening:g}, this one has "
+            f"{settings.method.sharpening:g}"
+        )
+    load_weights(critic, weights, f"start.critic: {place}")
+    return dict(description["progress"])
