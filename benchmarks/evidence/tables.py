@@ -208,12 +208,17 @@ def token_values(path: Path) -> str:
             f"{each['correlation']:.2f}",
             f"{each['critic_spread']:.2f} / {each['true_spread']:.2f}",
             format_share(each["unlikely_favourites"]),
-            *(f"{format_score(each['first'])} → {format_score(each[end])}" for end in ("best", "last")),
+            *(_change(each, end) for end in ("best", "last")),
         )
         for each in sorted(critics, key=lambda critic: -critic["correlation"])
     ]
     names = ("critic", "it explains", "correlation", "spread / true", "unlikely favourites")
     return _table((*names, "on valid, best", "at the end"), rows)
+
+
+def _change(critic: dict[str, float], end: str) -> str:
+    """Write where joint training began and where it came to, if there was any."""
+    return f"{format_score(critic['first'])} → {format_score(critic[end])}" if end in critic else ABSENT
 
 
 def _score(row: MethodRow) -> str:

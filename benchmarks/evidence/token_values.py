@@ -3,7 +3,8 @@
     python benchmarks/evidence/token_values.py TITLE=CRITIC=RUN … --out docs/results/gradients/token-values.json
 
 The figures are those of `seqcritic diagnose` (seqcritic/diagnosing/token_values.py), on 128 validation examples, for a
-run of the critic's pre-training; beside them stands what the run of joint training that started from it came to.
+run of the critic's pre-training; beside them stands what the run of joint training that started from it came to. Where
+there was none, RUN is left empty.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ from pathlib import Path
 import torch
 
 import tries
+from seqcritic.comparing.readiness import critic_curve
 from seqcritic.diagnosing.diagnose import judge_tokens
 from seqcritic.diagnosing.load import load_patient
 
 NUM_EXAMPLES = 128
+
+
+def _describe_critic(title: str, critic: Path) -> dict[str, object]:
+    """Return what is told of a critic that no actor has followed."""
+    curve = critic_curve(title, critic)
+    assert curve is not None, f"{critic} has no critic"
+    return {"title": title, "critic_updates": curve.points[-1].updates, "critic_explains": curve.points[-1].score}
 
 
 def main() -> None:
@@ -32,7 +41,8 @@ def main() -> None:
     rows = []
     for title, critic, run in (given.rsplit("=", 2) for given in options.runs):
         values = judge_tokens(load_patient(critic, "valid", NUM_EXAMPLES))
-        rows.append(tries.describe(title, Path(run)) | asdict(values))
+        told = tries.describe(title, Path(run)) if run else _describe_critic(title, Path(critic))
+        rows.append(told | asdict(values))
         print(rows[-1], flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
