@@ -10,9 +10,10 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "sections", "data_settings", "method_settings", "config"}
+LEAVES = {"errors", "draws", "sections", "data_settings", "method_settings", "config"}
 ALLOWED = {
     "errors": set(),
+    "draws": set(),
     "sections": set(),
     "data_settings": {"sections"},
     "method_settings": {"sections"},

@@ -27,7 +27,12 @@ class NetworkSettings(Section):
     initial_range: Rate | None = Field(
         0.05, description="weights from U[-range, range], biases 0; null for U[-1/√n, 1/√n]"
     )
-    dropout: float = Field(0.0, ge=0, lt=1, description="of embeddings and read-out; the paper uses none")
+    dropout: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="of embeddings and read-out, the same units at all steps of a sequence; none in the paper",
+    )
     tied: bool = Field(False, description="read out through the decoder's own embedding")
     read_out: Positive | None = Field(
         None,

@@ -144,6 +144,11 @@ class MethodSettings(Section):
         description="κ: the actor's logits are multiplied by it when its pre-training is over, for all methods but "
         "likelihood; greedy predictions stay as they are, samples come nearer to them",
     )
+    reward_dropout: Literal["held", "off"] = Field(
+        "held",
+        description="what actor.dropout does where rewards are learnt from: held, the same units dropped in drawing a "
+        "prediction and in scoring it; off, none dropped in either (the likelihood term keeps its own)",
+    )
     samples: Positive = Field(1, description="M: samples for each example, averaged")
     target_samples: Positive = Field(
         1, description="K: samples for each of the critic's targets; more than 1 continue every prefix K - 1 times"

@@ -31,7 +31,7 @@ class PrefixCritic(nn.Module):
             for step in range(len(sequence))
         }
 
-    def encode(self, references: Tensor, mask: Tensor) -> Memory:
+    def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> Memory:
         return Memory(references, references, references)
 
     def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:

@@ -14,6 +14,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.models.actor import Actor
+from seqcritic.models.dropout import Masks
 from seqcritic.models.packed import Packed
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.score import rewards_from_prefixes
@@ -23,10 +24,10 @@ SIZES = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None)
 NUM_STEPS = 3
 
 
-def make_actor(seed: int = 0) -> Actor:
+def make_actor(seed: int = 0, dropout: float = 0.0) -> Actor:
     """Return a small float64 actor with weights large enough for a lopsided policy."""
     generator = torch.Generator().manual_seed(seed)
-    return Actor(SIZES, NUM_TOKENS, NUM_TOKENS, generator).double()
+    return Actor(SIZES.model_copy(update={"dropout": dropout}), NUM_TOKENS, NUM_TOKENS, generator).double()
 
 
 def make_batch() -> Batch:
@@ -95,14 +96,14 @@ class World:
         return Sample(self.tokens[part], mask, packed, self.states[part].detach(), entropies, log_taken)
 
 
-def make_world(actor: Actor, shaping: bool = True) -> World:
-    """Enumerate everything the actor can say to the one source, with edit-distance rewards."""
+def make_world(actor: Actor, shaping: bool = True, masks: Masks | None = None) -> World:
+    """Enumerate everything the actor, with these masks, can say to the one source, with edit-distance rewards."""
     batch = make_batch()
     sequences = all_sequences()
     tokens = torch.tensor([[*sequence, *[END] * (NUM_STEPS - len(sequence))] for sequence in sequences])
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     mask = torch.arange(NUM_STEPS) < lengths[:, None]
-    memory = actor.encode(batch.sources, batch.source_mask).repeat(len(sequences))
+    memory = actor.encode(batch.sources, batch.source_mask, masks).repeat(len(sequences))
     logits, states = actor.score(memory, tokens)
     words = (mask & (tokens != END)).sum(1)
     references = batch.references.expand(len(sequences), -1)

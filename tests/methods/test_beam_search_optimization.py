@@ -18,6 +18,7 @@ from seqcritic.methods.networks import Networks
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Fixed, State
 from seqcritic.models.packed import Packed
+from seqcritic.models.rows import Shared
 from seqcritic.scores.bleu import BleuScore
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
@@ -45,7 +46,10 @@ class TableActor(nn.Module):
             place = place * NUM_TOKENS + token + 1
         return place
 
-    def encode(self, sources: Tensor, mask: Tensor) -> Memory:
+    def draw_masks(self, num_rows: int, generator: torch.Generator) -> None:
+        return None
+
+    def encode(self, sources: Tensor, mask: Tensor, masks: None = None) -> Memory:
         return Memory(sources, sources, sources)
 
     def start(self, memory: Memory) -> State:
@@ -55,7 +59,7 @@ class TableActor(nn.Module):
         return self.state(state.hidden * NUM_TOKENS + tokens + 1)
 
     def state(self, places: Tensor) -> State:
-        return State(places, places, places, Fixed(places, places, places, None))
+        return State(places, places, places, Shared(Fixed(places, places, places, None)), None)
 
     def logits(self, state: State) -> Tensor:
         return self.table[state.hidden.clamp(max=12)]

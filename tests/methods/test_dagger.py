@@ -8,8 +8,8 @@ import torch
 from enumeration import World, gradients, largest_difference, make_actor, make_world
 from enumeration import make_batch as make_small_batch
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
 from seqcritic.decoding.sampling import Sample, sample
+from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.method_settings import DaggerSettings
 from seqcritic.methods import rollout
 from seqcritic.methods.dagger import Dagger, expert_share, sample_mixture

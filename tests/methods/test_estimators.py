@@ -48,7 +48,10 @@ class TabularCritic(nn.Module):
         self.adds_outlook = adds_outlook
         self.rows = [0]
 
-    def encode(self, references: Tensor, mask: Tensor) -> Memory:
+    def draw_masks(self, num_rows: int, generator: torch.Generator) -> None:
+        return None
+
+    def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> Memory:
         return Memory(references, references, references)
 
     def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
@@ -75,13 +78,15 @@ class Estimator:
     knobs: tuple[tuple[str, object], ...] = ()
     table: Table = random_table
 
-    def method(self, shaping: bool = True, likelihood_weight: float = 0.0) -> Method:
-        settings = MethodSettings(name=self.name, likelihood_weight=likelihood_weight, **dict(self.knobs))
+    def method(self, shaping: bool = True, likelihood_weight: float = 0.0, reward_dropout: str = "held") -> Method:
+        settings = MethodSettings(
+            name=self.name, likelihood_weight=likelihood_weight, reward_dropout=reward_dropout, **dict(self.knobs)
+        )
         return REWARD_METHODS[self.name](settings, SCORE, shaping)
 
-    def networks(self, world: World) -> Networks:
+    def networks(self, world: World, dropout: float = 0.0) -> Networks:
         """Return what the method needs, each network as wrong as it may be."""
-        networks, needs = Networks(make_actor()), METHODS[self.name]
+        networks, needs = Networks(make_actor(dropout=dropout)), METHODS[self.name]
         if needs.needs_critic:
             values = self.table(world)
             networks.critic, networks.target_critic = TabularCritic(values), TabularCritic(values.clone())  # type: ignore[assignment]
@@ -142,6 +147,20 @@ def test_the_estimate_is_unbiased(estimator, shaping, monkeypatch):
     networks = estimator.networks(world)
     found = expected_gradients(estimator.method(shaping), networks, world, estimator.samples, monkeypatch)
     assert largest_difference(found, exact_loss_gradients(networks)) < 1e-8
+
+
+@pytest.mark.parametrize("reward_dropout", ["held", "off"])
+@every_estimator
+def test_the_estimate_is_unbiased_for_the_policy_that_drops_units(estimator, reward_dropout, monkeypatch):
+    # A generator as fresh as the one every call of the method is given: it draws the same masks.
+    masks = make_actor(dropout=0.4).draw_masks(1, torch.Generator()) if reward_dropout == "held" else None
+    world = make_world(make_actor(dropout=0.4), masks=masks)
+    networks = estimator.networks(world, dropout=0.4)
+    method = estimator.method(reward_dropout=reward_dropout)
+    found = expected_gradients(method, networks, world, estimator.samples, monkeypatch)
+    exact = gradients(-make_world(networks.actor, masks=masks).expected_return, networks.actor)
+    assert largest_difference(found, exact) < 1e-8
+    assert (largest_difference(found, exact_loss_gradients(networks)) > 1e-3) == (reward_dropout == "held")
 
 
 @every_estimator

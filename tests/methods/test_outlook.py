@@ -66,7 +66,7 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
     def judge(rest: Tensor) -> tuple[Tensor, float, float]:
         rollout = Rollout(sample, world.rewards)
         networks, batch = add_to(world, rest), make_batch().repeat(len(world.sequences))
-        found = evaluate_policy(networks, batch, rollout, sample.states, settings, SCORE)
+        found = evaluate_policy(networks, batch, rollout, sample.states, settings, SCORE, torch.Generator())
         return found.values.padded(), found.loss.item(), found.measurements["explained_variance"].item()
 
     values, loss, explained = judge(exact - outlooks(world))
@@ -91,7 +91,9 @@ def test_values_on_view_are_those_of_training():
     sample = Sample(tokens, mask, probabilities, states, nothing, nothing)
     networks, score = Networks(actor, critic=critic, target_critic=critic), BleuScore(None)
     method = MethodSettings(name="actor-critic", samples=2)
-    trained = evaluate_policy(networks, batch, Rollout(sample, nothing), states, method, score).values.padded()
+    trained = evaluate_policy(
+        networks, batch, Rollout(sample, nothing), states, method, score, torch.Generator()
+    ).values.padded()
     shown = all_values(critic, score, batch.repeat(2), tokens, mask, states)
     assert torch.allclose(shown, trained)
     critic.adds_outlook = False

@@ -9,7 +9,7 @@ import torch
 
 from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
-from seqcritic.decoding.draws import choose, draw_numbers
+from seqcritic.draws import choose, draw_numbers
 from seqcritic.method_settings import ScheduledSamplingSettings
 from seqcritic.methods import losses, scheduled_sampling
 from seqcritic.methods.registry import build_method

@@ -18,9 +18,10 @@ WIDTH = 3
 @pytest.mark.parametrize("encoder", ["bidirectional", "window"])
 @pytest.mark.parametrize("num_tokens", [5, 400])  # with and without a table of the tokens' gates
 @pytest.mark.parametrize("kind", ["own matrix", "lifted", "tied", "projected"])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
 @torch.no_grad()
 def test_steps_and_logits_are_those_of_the_decoder(
-    kind: str, num_tokens: int, encoder: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, num_tokens: int, encoder: str, dropout: float, monkeypatch: pytest.MonkeyPatch
 ):
     if kind == "own matrix":
         monkeypatch.setattr(hypotheses, "LIFTED", 0)
@@ -30,16 +31,17 @@ def test_steps_and_logits_are_those_of_the_decoder(
         attention=4,
         encoder=encoder,
         initial_range=None,
+        dropout=dropout,
         tied=kind == "tied",
         read_out=3 if kind == "projected" else None,
     )
     generator = torch.Generator().manual_seed(0)
     actor = Actor(settings, 4, num_tokens, generator).double()
-    memory = actor.encode(*pad(SOURCES))
+    memory = actor.encode(*pad(SOURCES), actor.draw_masks(len(SOURCES), torch.Generator().manual_seed(3)))
     search, state = Hypotheses(actor.decoder, memory, WIDTH), actor.start(memory)
     live = search.start()
-    assert (search.lifted is not None) == (kind == "lifted")
-    assert (search.token_gates is not None) == (num_tokens == 5)
+    assert (search.lifted is not None) == (kind == "lifted" and not dropout)
+    assert (search.token_gates is not None) == (num_tokens == 5 and not dropout)
     rows, width = torch.arange(len(SOURCES)), 1
     for step in range(6):
         assert torch.allclose(search.logits(live), actor.logits(state), rtol=0, atol=1e-12)

@@ -82,8 +82,9 @@ def gradients(network: torch.nn.Module, output: Tensor, states: Tensor) -> list[
 @pytest.mark.parametrize("encoder", ["bidirectional", "window"])
 @pytest.mark.parametrize("read_out", [{}, {"read_out": 3}, {"tied": True}], ids=["own", "projected", "tied"])
 @pytest.mark.parametrize("num_steps", [1, 6])
-def test_an_actor_equals_its_reference(num_tokens, encoder, read_out, num_steps):
-    settings = ActorSettings(**SIZES, encoder=encoder, **read_out)
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_an_actor_equals_its_reference(num_tokens, encoder, read_out, num_steps, dropout):
+    settings = ActorSettings(**SIZES, encoder=encoder, dropout=dropout, **read_out)
     actor = Actor(settings, num_tokens, num_tokens, torch.Generator().manual_seed(1)).double()
     generator = torch.Generator().manual_seed(2)
     sources = torch.randint(num_tokens, (3, 5), generator=generator)
@@ -91,7 +92,8 @@ def test_an_actor_equals_its_reference(num_tokens, encoder, read_out, num_steps)
     counted = torch.arange(num_steps) < torch.tensor([[3], [1], [6]])
 
     def run() -> tuple[Tensor, list[Tensor]]:
-        features, states = actor.features(actor.encode(sources, MASK), targets, counted)
+        memory = actor.encode(sources, MASK, actor.draw_masks(3, torch.Generator().manual_seed(3)))
+        features, states = actor.features(memory, targets, counted)
         logits, states = actor.logits_of(features).padded()[counted], states[counted]
         return logits.detach(), gradients(actor, logits, states)
 

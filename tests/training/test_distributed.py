@@ -16,8 +16,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from seqcritic.decoding import draws
-from seqcritic.decoding.draws import Share
+from seqcritic import draws
+from seqcritic.draws import Share
 from seqcritic.errors import UserError
 from seqcritic.methods.method import Outcome
 from seqcritic.settings_io import load_recipe

@@ -28,6 +28,7 @@ from seqcritic.data.vocabulary import END
 from seqcritic.decoding.expanding import expand
 from seqcritic.decoding.sampling import default_caps
 from seqcritic.models.actor import Actor
+from seqcritic.models.attention import Memory
 from seqcritic.models.hypotheses import Hypotheses
 
 
@@ -51,15 +52,23 @@ def beam_search(
     caps: Tensor | None = None,
     num_best: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Return up to `num_best` hypotheses of each source [B, S], the best first.
+    """Return up to `num_best` hypotheses of each source [B, S], the best first; see `search_memory`."""
+    caps = default_caps(source_mask) if caps is None else caps
+    return search_memory(actor, actor.encode(sources, source_mask), caps, width, length_reward, num_best)
+
+
+@torch.no_grad()
+def search_memory(
+    actor: Actor, memory: Memory, caps: Tensor, width: int, length_reward: float = 0.0, num_best: int = 1
+) -> list[list[Hypothesis]]:
+    """Return up to `num_best` hypotheses of each encoded source, the best first.
 
     A row emits at most caps [B] tokens, its end token counted. What meets the cap unfinished ranks after all that
     finished, and only fills a list that would be too short. Memory grows with B · width · S.
     """
-    caps = default_caps(source_mask) if caps is None else caps
     if width < 1 or num_best < 1 or bool((caps < 1).any()):
         raise ValueError("beam search needs a width, a number of hypotheses and caps of at least 1")
-    search = Hypotheses(actor.decoder, actor.encode(sources, source_mask), width)
+    search = Hypotheses(actor.decoder, memory, width)
     live = search.start()
     rows = torch.arange(len(caps), device=caps.device)  # [R]
     precise = torch.float32 if caps.device.type == "mps" else torch.float64  # MPS has no float64

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.draws import choose, draw_numbers, fork
+from seqcritic.draws import choose, draw_numbers, fork
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.draws import choose, draw_numbers
+from seqcritic.draws import choose, draw_numbers
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
@@ -91,15 +91,19 @@ def default_caps(source_mask: Tensor) -> Tensor:
 
 @torch.no_grad()
 def greedy(actor: Actor, sources: Tensor, source_mask: Tensor) -> Tensor:
-    """Return the most probable token at each step, [B, T], end tokens as padding.
+    """Return the most probable token at each step, [B, T], end tokens as padding; see `decode_greedily`."""
+    return decode_greedily(actor, actor.encode(sources, source_mask), default_caps(source_mask))
 
-    A row that never ends is cut at its default cap; rows leave the batch as they finish.
+
+@torch.no_grad()
+def decode_greedily(actor: Actor, memory: Memory, caps: Tensor) -> Tensor:
+    """Return the most probable token at each step, [B, T], end tokens as padding, of encoded sources.
+
+    A row that never ends is cut at caps [B] tokens; rows leave the batch as they finish.
     """
-    memory = actor.encode(sources, source_mask)
     state = actor.start(memory)
-    caps = default_caps(source_mask)
-    output = torch.full((len(caps), int(caps.max())), END, dtype=torch.int64, device=sources.device)
-    rows = torch.arange(len(caps), device=sources.device)
+    output = torch.full((len(caps), int(caps.max())), END, dtype=torch.int64, device=caps.device)
+    rows = torch.arange(len(caps), device=caps.device)
     for step in range(output.shape[1]):
         chosen = actor.logits(state).argmax(dim=1)
         output[rows, step] = chosen

@@ -54,8 +54,7 @@ class Subject:
 
 def sample_examples(subject: Subject, batch: Batch, memory: Memory, generator: torch.Generator) -> Rollout:
     """Draw one rewarded sample for every example."""
-    fixed = Memory(*(field.detach() for field in memory))
-    return roll_out(subject.actor, fixed, batch, subject.score, subject.shaping, generator)
+    return roll_out(subject.actor, memory.detach(), batch, subject.score, subject.shaping, generator)
 
 
 def draw_gradients(

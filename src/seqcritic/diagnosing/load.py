@@ -12,7 +12,6 @@ from seqcritic.config import DeviceName, Settings
 from seqcritic.data.batch import Batch, EvaluationSet, pad
 from seqcritic.diagnosing.estimators import Subject
 from seqcritic.inspecting.load import load_critic
-from seqcritic.models.dropout import Dropout
 from seqcritic.training.checkpoint import load_weights, under
 from seqcritic.training.model import read_network
 from seqcritic.training.rewards import build_score
@@ -43,10 +42,8 @@ def load_patient(place: str | Path, split: str, num_examples: int, device: Devic
     if "networks" in model.description["digests"]:
         networks, _ = read_network(place, "networks")
         load_weights(model.actor, under("actor", networks), str(place))
-    for module in model.actor.modules():
-        if isinstance(module, Dropout):
-            module.rate = 0.0
-    settings = model.settings
+    off = model.settings.method.model_copy(update={"reward_dropout": "off"})
+    settings = model.settings.model_copy(update={"method": off})
     subject = Subject(model.actor, critic, build_score(settings.score, task), settings.score.shaping)
     updates = model.description["progress"]["total_updates"]
     examples = choose_examples(task.evaluation_set(split), num_examples)

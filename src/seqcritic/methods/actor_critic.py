@@ -31,7 +31,7 @@ class ActorCritic(RewardMethod):
         """Return actor loss plus critic loss: no gradient of one reaches the other's weights."""
         roll_in = self.roll_in(networks, batch, progress)
         seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, draw=roll_in)
-        critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score)
+        critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score, generator)
         actor_loss = self.actor_loss(seen.logits, critic.values, seen.rollout.sample.mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
         return Outcome(

@@ -34,9 +34,8 @@ from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.methods.on_samples import encode_for_likelihood, encode_for_rewards, score_beside_references
 from seqcritic.methods.rollout import up_to_end
-from seqcritic.models.attention import Memory
 from seqcritic.scores.score import Score
 
 MARGIN = 1.0
@@ -54,18 +53,18 @@ class BeamSearchOptimization(RewardMethod):
     trains: tuple[str, ...] = ("actor",)
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
-        """Return the loss of the violations of one search; draws nothing."""
+        """Return the loss of the violations of one search; draws nothing but what is dropped."""
         actor = networks.actor
-        memory = actor.encode(batch.sources, batch.source_mask)
-        fixed = Memory(*(field.detach() for field in memory))
+        memory = encode_for_rewards(actor, batch, self.settings, generator)
+        likelihood = encode_for_likelihood(actor, batch, memory, self.settings, generator)
         width = beam_width(self.settings.beam_search_optimization, progress)
-        found = find_violations(actor, fixed, batch.references, batch.reference_mask, width, MARGIN)
+        found = find_violations(actor, memory.detach(), batch.references, batch.reference_mask, width, MARGIN)
         costs = violation_costs(found, batch.references, self.score)
 
         long = found.places > found.starts
         mask = _up_to_place(found)
         seen = score_beside_references(
-            actor, memory, found.tokens[long], mask[long], batch, references=True, rows=found.rows[long]
+            actor, memory, found.tokens[long], mask[long], batch, True, likelihood, rows=found.rows[long]
         )
         assert seen.reference_logits is not None
         log_probabilities = torch.log_softmax(seen.reference_logits.padded(), dim=2)

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
 from seqcritic.decoding.sampling import Sample, collect
+from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.method_settings import DaggerSettings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.counted_losses import likelihood_loss

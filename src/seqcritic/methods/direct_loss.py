@@ -27,11 +27,11 @@ from torch.nn.functional import pad
 from seqcritic.data.batch import Batch
 from seqcritic.data.batch import pad as pad_lists
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.beam import beam_search
+from seqcritic.decoding.beam import search_memory
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.methods.on_samples import encode_for_likelihood, encode_for_rewards, score_beside_references
 from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores, roll_out, up_to_end
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
@@ -61,14 +61,15 @@ class DirectLoss(RewardMethod):
         low = 0.0 if own.direction == "better" else -own.epsilon
         high = 0.0 if own.direction == "worse" else own.epsilon
         actor = networks.actor
-        memory = actor.encode(batch.sources, batch.source_mask)
+        memory = encode_for_rewards(actor, batch, self.settings, generator)
+        likelihood = encode_for_likelihood(actor, batch, memory, self.settings, generator)
         tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
         pairs = choose_pairs(log_probabilities, scores, low, high)  # [B, 2]
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
         within = torch.arange(chosen.shape[1], device=chosen.device) < limits(batch).repeat_interleave(2)[:, None]
         mask = up_to_end(chosen) & within
         weight = self.settings.likelihood_weight
-        seen = score_beside_references(actor, memory, chosen, mask, batch, weight > 0)
+        seen = score_beside_references(actor, memory, chosen, mask, batch, False, likelihood)
         of_pairs = log_taken(seen.logits, chosen).sum(dim=1).view(-1, 2)
         loss = direct_loss(of_pairs, low, high)
         decoded = log_probabilities.argmax(dim=1, keepdim=True)
@@ -88,11 +89,10 @@ class DirectLoss(RewardMethod):
         """Return tokens [B, N, T], log-probabilities and scores [B, N] of the beam's best and samples; what to log."""
         own = self.settings.direct_loss
         repeated = batch.repeat(own.samples)
-        fixed = Memory(*(field.detach() for field in memory)).repeat(own.samples)
-        rollout = roll_out(actor, fixed, repeated, self.score, self.shaping, generator)
+        rollout = roll_out(actor, memory.detach().repeat(own.samples), repeated, self.score, self.shaping, generator)
         sample = rollout.sample
         sampled = sample.log_taken.sum(dim=1)
-        found, searched = self._search(actor, batch)
+        found, searched = self._search(actor, memory, batch)
         scores = prefix_scores(self.score, found.flatten(0, 1), found.flatten(0, 1) != END, batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])
         tokens = sample.tokens.view(len(batch), own.samples, -1)
@@ -104,10 +104,10 @@ class DirectLoss(RewardMethod):
             rollout.measurements(repeated),
         )
 
-    def _search(self, actor: Actor, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _search(self, actor: Actor, memory: Memory, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the beam's best [B, W, T] and their log-probabilities [B, W]; the last again where there are fewer."""
         width = self.settings.direct_loss.width
-        found = beam_search(actor, batch.sources, batch.source_mask, width, caps=limits(batch), num_best=width)
+        found = search_memory(actor, memory, limits(batch), width, num_best=width)
         full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
         tokens, _ = pad_lists([hypothesis.tokens for hypotheses in full for hypothesis in hypotheses])
         log_probabilities = [[hypothesis.log_probability for hypothesis in hypotheses] for hypotheses in full]

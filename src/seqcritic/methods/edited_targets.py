@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.draws import draw_uniform, fork
+from seqcritic.draws import draw_uniform, fork
 from seqcritic.scores.edit_distance import prefix_distances
 
 EXTRA_TOKENS = 10

@@ -21,9 +21,9 @@ class Likelihood:
     trains: tuple[str, ...] = ("actor",)
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
-        """Return the negative log-likelihood of the references; draws nothing."""
+        """Return the negative log-likelihood of the references; draws nothing but what is dropped."""
         actor = networks.actor
-        memory = actor.encode(batch.sources, batch.source_mask)
+        memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
         features, _ = actor.features(memory, batch.references, batch.reference_mask)
         loss = likelihood_loss(actor.logits_of(features), batch.references, batch.reference_mask)
         return Outcome(loss, {"likelihood_loss": loss.detach()})

@@ -14,10 +14,11 @@ from torch.nn.functional import pad
 
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.counted_losses import log_taken, sampled_log_taken
+from seqcritic.methods.counted_losses import likelihood_loss, log_taken, sampled_log_taken
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
+from seqcritic.models import rows as rows_of
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 from seqcritic.models.packed import Packed
@@ -55,6 +56,7 @@ class Experience(Scored):
     """Samples with their rewards, and the trained actor's view of them."""
 
     rollout: Rollout
+    memory: Memory  # what the samples were drawn from, one row an example, a constant
     own_samples: bool  # drawn by the trained actor as it scores them
     measurements: dict[str, Tensor]
 
@@ -65,6 +67,25 @@ class Experience(Scored):
         if self.own_samples:
             return sampled_log_taken(self.actor, self.features, sample)
         return log_taken(self.logits, sample.tokens)
+
+
+def encode_for_rewards(actor: Actor, batch: Batch, settings: MethodSettings, generator: torch.Generator) -> Memory:
+    """Return the memory that predictions are both drawn from and scored with: one policy, whatever it drops."""
+    masks = actor.draw_masks(len(batch), generator) if settings.reward_dropout == "held" else None
+    return actor.encode(batch.sources, batch.source_mask, masks)
+
+
+def encode_for_likelihood(
+    actor: Actor, batch: Batch, memory: Memory, settings: MethodSettings, generator: torch.Generator
+) -> Memory | None:
+    """Return the memory of the likelihood term: that of the rewards, or one with masks where the rewards have none.
+
+    None where λ_LL is 0.
+    """
+    if settings.likelihood_weight == 0:
+        return None
+    masks = None if settings.reward_dropout == "held" else actor.draw_masks(len(batch), generator)
+    return memory if masks is None else actor.encode(batch.sources, batch.source_mask, masks)
 
 
 def experience(
@@ -87,12 +108,12 @@ def experience(
     """
     actor, sampler = networks.actor, networks.sampling_actor
     repeats = settings.samples if samples is None else samples
-    memory = actor.encode(batch.sources, batch.source_mask)
+    memory = encode_for_rewards(actor, batch, settings, generator)
+    likelihood = encode_for_likelihood(actor, batch, memory, settings, generator)
     with torch.no_grad():
+        # A delayed actor drops what the present one drops: it stays a delayed copy of the policy that is trained.
         sampler_memory = (
-            Memory(*(field.detach() for field in memory))
-            if sampler is actor
-            else sampler.encode(batch.sources, batch.source_mask)
+            memory.detach() if sampler is actor else sampler.encode(batch.sources, batch.source_mask, memory.masks)
         )
     repeated = batch.repeat(repeats)
     rollout = roll_out(
@@ -107,11 +128,13 @@ def experience(
         temperature=settings.temperature,
         draw=draw,
     )
-    sample, references = rollout.sample, with_references or settings.likelihood_weight > 0
-    scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, references)
+    sample = rollout.sample
+    scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, with_references, likelihood)
     measurements = rollout.measurements(repeated) | scored.likelihood_measurement()
-    own = sampler is actor and draw is None and not actor.decoder.dropout.active and not plain_loops()
-    return Experience(**vars(scored), rollout=rollout, own_samples=own, measurements=measurements)
+    own = sampler is actor and draw is None and not plain_loops()
+    return Experience(
+        **vars(scored), rollout=rollout, memory=sampler_memory, own_samples=own, measurements=measurements
+    )
 
 
 def score_beside_references(
@@ -121,25 +144,31 @@ def score_beside_references(
     mask: Tensor,
     batch: Batch,
     references: bool,
+    likelihood: Memory | None = None,
     rows: Tensor | None = None,
 ) -> Scored:
     """Let the actor score tokens [B·M, T], M sequences an example in a row, and where asked the references too.
 
-    Both go through one loop: a step over twice the rows costs far less than two steps. `rows`: the example of each
-    sequence, where they are not M of each in a row.
+    Both go through one loop: a step over twice the rows costs far less than two steps. `likelihood`: the memory of the
+    likelihood term, None for none; where it is another than that of the predictions, it needs a pass of its own.
+    `rows`: the example of each sequence, where they are not M of each in a row.
     """
     num_sequences, num_steps = tokens.shape
     memories = memory.repeat(num_sequences // len(batch)) if rows is None else memory.select(rows)
-    if not references:
+    of_likelihood = None
+    if likelihood is not None and likelihood is not memory:
+        own_features, _ = actor.features(likelihood, batch.references, batch.reference_mask)
+        of_likelihood = likelihood_loss(actor.logits_of(own_features), batch.references, batch.reference_mask)
+    if not references and likelihood is not memory:
         features, states = actor.features(memories, tokens, mask)
-        return Scored(actor=actor, features=features, states=states.detach())
+        return Scored(actor=actor, features=features, states=states.detach(), likelihood_loss=of_likelihood)
     num_reference_steps = batch.references.shape[1]
     width = max(num_steps, num_reference_steps)
     both, both_masks = (
         torch.cat([pad(ours, (0, width - num_steps)), pad(given, (0, width - num_reference_steps))])
         for ours, given in ((tokens, batch.references), (mask, batch.reference_mask))
     )
-    features, states = actor.features(Memory.stack(memories, memory), both, both_masks)
+    features, states = actor.features(rows_of.cat([memories, memory]), both, both_masks)
     reference_logits = actor.logits_of(features.part(num_sequences, len(both), num_reference_steps))
     reference_log_taken = log_taken(reference_logits, batch.references)
     return Scored(
@@ -148,5 +177,7 @@ def score_beside_references(
         states=states[:num_sequences, :num_steps].detach(),
         reference_logits=reference_logits,
         reference_log_taken=reference_log_taken,
-        likelihood_loss=-mean_over_sequences(reference_log_taken, batch.reference_mask),
+        likelihood_loss=-mean_over_sequences(reference_log_taken, batch.reference_mask)
+        if of_likelihood is None
+        else of_likelihood,
     )

@@ -31,6 +31,7 @@ from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import expected_values, taken_and_penalties
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import encode_for_rewards
 from seqcritic.methods.outlook import add_outlooks, token_outlooks
 from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.models.packed import Packed
@@ -49,19 +50,32 @@ class Evaluation:
 
 
 def evaluate_policy(
-    networks: Networks, batch: Batch, rollout: Rollout, actor_states: Tensor, settings: MethodSettings, score: Score
+    networks: Networks,
+    batch: Batch,
+    rollout: Rollout,
+    actor_states: Tensor,
+    settings: MethodSettings,
+    score: Score,
+    generator: torch.Generator,
 ) -> Evaluation:
     """Return values and loss of the critic on a rollout of M samples an example; `batch` is not repeated.
 
-    `actor_states` [B, T, H] are the trained actor's on the sampled tokens; the target critic sees the sampler's.
+    `actor_states` [B, T, H] are the trained actor's on the sampled tokens; the target critic sees the sampler's. A
+    critic with dropout learns with masks; what is returned, and logged, is what it says without.
     """
     critic, target_critic = networks.critic, networks.target_critic
     assert critic is not None
     assert target_critic is not None
     sample, mask = rollout.sample, rollout.sample.mask
     repeats = len(mask) // len(batch)
-    memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
+    masks = critic.draw_masks(len(batch), generator)
+    memory = critic.encode(batch.references, batch.reference_mask, masks).repeat(repeats)
     values = critic.counted_values(memory, sample.tokens, actor_states, mask)
+    fixed = values.detach()
+    if masks is not None:
+        with torch.no_grad():
+            memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
+            fixed = critic.counted_values(memory, sample.tokens, actor_states, mask)
     outlooks = None
     if critic.adds_outlook:
         outlooks = token_outlooks(score, sample.tokens, mask, batch.repeat(repeats), values.rows.shape[1])
@@ -82,13 +96,13 @@ def evaluate_policy(
     if rollout.further_returns is not None:
         targets = losses.several_sample_targets(targets, rollout.further_returns, settings.num_further)
     predicted, penalties = taken_and_penalties(values, sample.tokens)
-    fixed = values.detach()
     if outlooks is not None:
         promised = outlooks.spread(losses.taken(outlooks.rows, outlooks.take(sample.tokens)))
         predicted = torch.where(sample.tokens == END, 0.0, predicted + promised)
         fixed = add_outlooks(fixed, outlooks)
     loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
-    counted = (field.detach()[mask] for field in (predicted, penalties, targets, returns))
+    of_fixed = predicted if masks is None else fixed.spread(losses.taken(fixed.rows, fixed.take(sample.tokens)))
+    counted = (field.detach()[mask] for field in (of_fixed, penalties, targets, returns))
     return Evaluation(fixed, loss, _measurements(fixed.rows, *counted))
 
 
@@ -125,7 +139,7 @@ class CriticTraining(RewardMethod):
         repeats = self.settings.samples
         actor = networks.actor
         with torch.no_grad():
-            memory = actor.encode(batch.sources, batch.source_mask).repeat(repeats)
+            memory = encode_for_rewards(actor, batch, self.settings, generator).repeat(repeats)
         repeated = batch.repeat(repeats)
         rollout = roll_out(
             actor,
@@ -137,6 +151,8 @@ class CriticTraining(RewardMethod):
             num_further=self.settings.num_further,
             temperature=self.settings.temperature,
         )
-        evaluation = evaluate_policy(networks, batch, rollout, rollout.sample.states, self.settings, self.score)
+        evaluation = evaluate_policy(
+            networks, batch, rollout, rollout.sample.states, self.settings, self.score, generator
+        )
         measurements = {"critic_loss": evaluation.loss.detach()}
         return Outcome(evaluation.loss, measurements | evaluation.measurements | rollout.measurements(repeated))

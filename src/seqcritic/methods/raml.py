@@ -40,8 +40,9 @@ class Raml(RewardMethod):
         )
         targets = torch.nn.functional.pad(tokens, (0, 1), value=END)
         mask = torch.arange(targets.shape[1], device=targets.device) <= lengths[:, None]
-        memory = actor.encode(batch.sources, batch.source_mask)
-        scored = score_beside_references(actor, memory, targets, mask, batch, settings.likelihood_weight > 0)
+        memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
+        likelihood = memory if settings.likelihood_weight > 0 else None
+        scored = score_beside_references(actor, memory, targets, mask, batch, False, likelihood)
         loss = likelihood_loss(scored.logits, targets, mask)
         distances = prefix_distances(tokens, repeated.references, reference_lengths)
         distance = distances.gather(1, lengths[:, None]).to(loss.dtype).mean()

@@ -58,7 +58,7 @@ class ReinforceCritic(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss plus the critic's."""
         seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
-        critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score)
+        critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score, generator)
         mask = seen.rollout.sample.mask
         baselines = soft_values(seen.logits.detach(), critic.values)
         returns = losses.returns_to_go(seen.rollout.rewards, mask)

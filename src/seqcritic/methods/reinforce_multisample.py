@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import Experience
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 
 
@@ -23,6 +24,6 @@ class ReinforceMultisample(SequenceReinforce):
         """M, at least 2."""
         return self.settings.reinforce_multisample.samples
 
-    def baselines(self, networks: Networks, batch: Batch, returns: Tensor) -> Tensor:
+    def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:
         """Return the mean return [B, M] of the other samples."""
         return (returns.sum(dim=1, keepdim=True) - returns) / (returns.shape[1] - 1)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.batch import Batch
-from seqcritic.decoding.draws import choose, draw_numbers, draw_uniform
+from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.method_settings import ScheduledSamplingSettings
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.method import Outcome, RewardMethod
@@ -45,7 +45,7 @@ def reference_share(settings: ScheduledSamplingSettings, progress: float) -> flo
 def mix_inputs(actor: Actor, memory: Memory, references: Tensor, coins: Tensor, numbers: Tensor) -> Tensor:
     """Return inputs [B, T]: the reference's token where the coin [T, B] is True, else one drawn from the actor.
 
-    `numbers` [T, B] choose what is drawn (decoding/draws.py). The last input is never consumed: it stays the
+    `numbers` [T, B] choose what is drawn (draws.py). The last input is never consumed: it stays the
     reference's.
     """
     if bool(coins.all()):
@@ -68,13 +68,15 @@ class ScheduledSampling(RewardMethod):
         """Return the negative log-likelihood of the references given the mixed inputs."""
         actor, references = networks.actor, batch.references
         share = reference_share(self.settings.scheduled_sampling, progress)
-        memory = actor.encode(batch.sources, batch.source_mask)
+        # What is drawn is an input, not a prediction to be rewarded; it has the masks of the loss all the same.
+        memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
         size = (references.shape[1], len(batch))
         coins = (draw_uniform(generator, *size) < share).to(references.device)
         numbers = draw_numbers(generator, *size).to(references.device)
         inputs = mix_inputs(actor, memory, references, coins, numbers)
         weight = self.settings.likelihood_weight
-        scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, weight > 0)
+        likelihood = memory if weight > 0 else None
+        scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, False, likelihood)
         loss = likelihood_loss(scored.logits, references, batch.reference_mask)
         measurements = {"actor_loss": loss.detach(), "reference_share": loss.new_tensor(share)}
         return Outcome(scored.add_likelihood(loss, weight), measurements | scored.likelihood_measurement())

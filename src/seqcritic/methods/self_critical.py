@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.batch import Batch
-from seqcritic.decoding.sampling import greedy
+from seqcritic.decoding.sampling import decode_greedily
 from seqcritic.methods.networks import Networks
+from seqcritic.methods.on_samples import Experience
 from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 
@@ -23,9 +24,9 @@ from seqcritic.methods.sequence_reinforce import SequenceReinforce
 class SelfCritical(SequenceReinforce):
     """The return of greedy search is subtracted from that of every sample."""
 
-    def baselines(self, networks: Networks, batch: Batch, returns: Tensor) -> Tensor:
-        """Return the greedy prediction's return [B, 1]."""
+    def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:
+        """Return the greedy prediction's return [B, 1], by the policy that drew the samples, its dropout included."""
         caps = num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
-        found = greedy(networks.actor, batch.sources, batch.source_mask)[:, : int(caps.max())]
+        found = decode_greedily(networks.actor, seen.memory, caps)
         counted = torch.arange(found.shape[1], device=found.device) < caps[:, None]
         return prefix_scores(self.score, found, counted, batch)[:, -1:].to(returns.dtype)

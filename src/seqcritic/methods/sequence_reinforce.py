@@ -19,7 +19,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.methods.losses import reinforce_loss
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import experience
+from seqcritic.methods.on_samples import Experience, experience
 
 
 class SequenceReinforce(RewardMethod, ABC):
@@ -33,7 +33,7 @@ class SequenceReinforce(RewardMethod, ABC):
         return self.settings.samples
 
     @abstractmethod
-    def baselines(self, networks: Networks, batch: Batch, returns: Tensor) -> Tensor:
+    def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:
         """Return a constant that each return of [B, M] is compared with, [B, M] or [B, 1].
 
         The estimate is unbiased where it does not depend on the sample itself.
@@ -43,7 +43,7 @@ class SequenceReinforce(RewardMethod, ABC):
         """Return the actor's loss."""
         seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, samples=self.num_samples)
         returns = seen.rollout.rewards.sum(dim=1).view(len(batch), -1)
-        baselines = self.baselines(networks, batch, returns).expand_as(returns)
+        baselines = self.baselines(networks, batch, seen, returns).expand_as(returns)
         loss = reinforce_loss(
             seen.log_taken, returns.reshape(-1, 1), baselines.reshape(-1, 1), seen.rollout.sample.mask
         )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from seqcritic.config import ActorSettings
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder, State
+from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder, WindowEncoder
 from seqcritic.models.initialise import initialise
 from seqcritic.models.packed import Packed
@@ -26,9 +27,9 @@ class Actor(nn.Module):
         self.num_tokens = num_target_tokens
         embedding = nn.Embedding(num_source_tokens, settings.embedding)
         self.encoder: BidirectionalEncoder | WindowEncoder = (
-            BidirectionalEncoder(embedding, settings.hidden, settings.dropout)
+            BidirectionalEncoder(embedding, settings.hidden)
             if settings.encoder == "bidirectional"
-            else WindowEncoder(embedding, settings.dropout)
+            else WindowEncoder(embedding)
         )
         self.decoder = Decoder(
             nn.Embedding(num_target_tokens, settings.embedding),
@@ -50,9 +51,16 @@ class Actor(nn.Module):
         """Multiply all logits from now on: p becomes p^factor over its sum, the likeliest token stays the likeliest."""
         self.decoder.read_out.multiply(factor)
 
-    def encode(self, sources: Tensor, mask: Tensor) -> Memory:
-        """Read sources [B, S] with their mask."""
-        return self.decoder.attention.remember(self.encoder(sources, mask), mask)
+    def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
+        """Return what dropout keeps of so many rows; None, nothing drawn, for an actor without dropout."""
+        return self.decoder.draw_masks(num_rows, generator)
+
+    def encode(self, sources: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
+        """Read sources [B, S] with their mask.
+
+        Drawing and scoring from this memory drop the units of `masks`, the same ones at every step; None: no dropout.
+        """
+        return self.decoder.encode(self.encoder, sources, mask, masks)
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first token."""

@@ -15,6 +15,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from seqcritic.models import rows as all_rows
+from seqcritic.models.dropout import Masks
+
 
 class Memory(NamedTuple):
     """An encoded sequence, ready to be attended to."""
@@ -22,19 +25,19 @@ class Memory(NamedTuple):
     annotations: Tensor  # [B, S, C]
     keys: Tensor  # [B, S, A], 2(U h + b)
     penalty: Tensor  # [B, S], 0 inside and -inf on padding
+    masks: Masks | None = None  # what the decoder drops of each row; None: nothing
 
     def repeat(self, times: int) -> Memory:
         """Return the memory with every example standing `times` times in a row."""
-        return self if times == 1 else Memory(*(field.repeat_interleave(times, dim=0) for field in self))
+        return all_rows.repeat(self, times)
 
     def select(self, rows: Tensor) -> Memory:
         """Return the memory of some examples."""
-        return Memory(*(field[rows] for field in self))
+        return all_rows.select(self, rows)
 
-    @staticmethod
-    def stack(first: Memory, second: Memory) -> Memory:
-        """Return the examples of both memories, one after the other."""
-        return Memory(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
+    def detach(self) -> Memory:
+        """Return the same memory as a constant."""
+        return all_rows.detach(self)
 
 
 class Attention(nn.Module):
@@ -46,10 +49,10 @@ class Attention(nn.Module):
         self.key = nn.Linear(memory_size, size)
         self.energy = nn.Linear(size, 1, bias=False)
 
-    def remember(self, annotations: Tensor, mask: Tensor) -> Memory:
-        """Prepare annotations [B, S, C] with mask [B, S] for attention."""
+    def remember(self, annotations: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
+        """Prepare annotations [B, S, C] with mask [B, S] for attention; `masks`: what is dropped of each row."""
         penalty = torch.zeros(mask.shape, dtype=annotations.dtype, device=annotations.device)
-        return Memory(annotations, 2 * self.key(annotations), penalty.masked_fill(~mask, -torch.inf))
+        return Memory(annotations, 2 * self.key(annotations), penalty.masked_fill(~mask, -torch.inf), masks)
 
     def glimpse(self, doubled_query: Tensor, energy: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Return the glimpse [B, C] and weights [B, S] for a query 2Ws [B, A]; `energy` is 2v [A]."""

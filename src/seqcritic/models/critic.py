@@ -17,6 +17,7 @@ from seqcritic.config import CriticSettings
 from seqcritic.models.actor import Actor
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder
+from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder
 from seqcritic.models.initialise import initialise
 from seqcritic.models.packed import Packed
@@ -34,7 +35,7 @@ class Critic(nn.Module):
         self.reads_actor_states = settings.reads_actor_states
         self.adds_outlook = settings.adds_outlook
         shared = nn.Embedding(num_tokens, settings.embedding)
-        self.encoder = BidirectionalEncoder(shared, settings.hidden, settings.dropout)
+        self.encoder = BidirectionalEncoder(shared, settings.hidden)
         self.decoder = Decoder(
             shared,
             settings.hidden,
@@ -69,9 +70,13 @@ class Critic(nn.Module):
         if self.decoder.extra_gates is not None:
             self.decoder.extra_gates.weight.zero_()
 
-    def encode(self, references: Tensor, mask: Tensor) -> Memory:
-        """Read the reference answers [B, T] with their mask."""
-        return self.decoder.attention.remember(self.encoder(references, mask), mask)
+    def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
+        """Return what dropout keeps of so many rows; None, nothing drawn, for a critic without dropout."""
+        return self.decoder.draw_masks(num_rows, generator)
+
+    def encode(self, references: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
+        """Read the reference answers [B, T] with their mask; values from this memory drop the units of `masks`."""
+        return self.decoder.encode(self.encoder, references, mask, masks)
 
     def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
         """Return Q̂ [B, T, V]; entry t holds the value of every token at place t of predictions [B, T].

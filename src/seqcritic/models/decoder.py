@@ -18,14 +18,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
+from seqcritic.models import rows as all_rows
 from seqcritic.models.attention import Attention, Memory
-from seqcritic.models.dropout import Dropout
+from seqcritic.models.dropout import Masks, draw_masks, masked
 from seqcritic.models.lookup import project_table, project_tokens
 from seqcritic.models.native_step import next_hidden, step_kernels, take_glimpse
 from seqcritic.models.packed import Packed
 from seqcritic.models.packing import pack
 from seqcritic.models.read_out import build_read_out
 from seqcritic.models.recurrence import attended_scan, plain_loops
+from seqcritic.models.rows import Shared
 
 
 class Fixed(NamedTuple):
@@ -43,17 +45,17 @@ class State(NamedTuple):
     hidden: Tensor  # [B, H]
     glimpse: Tensor  # [B, C]
     gates: Tensor  # [B, 3H], the state's share of the next gates
-    fixed: Fixed
+    fixed: Shared[Fixed]
+    kept: Tensor | None  # [B, H + C], what dropout keeps of state and glimpse in the read-out
 
     def select(self, rows: Tensor) -> State:
         """Return the states of some examples."""
-        return State(self.hidden[rows], self.glimpse[rows], self.gates[rows], self.fixed)
+        return all_rows.select(self, rows)
 
     @staticmethod
     def stack(states: Sequence[State]) -> State:
         """Return the examples of several states of one sequence, one after the other."""
-        hidden, glimpse, gates, fixed = zip(*states, strict=True)
-        return State(torch.cat(hidden), torch.cat(glimpse), torch.cat(gates), fixed[0])
+        return all_rows.cat(states)
 
 
 class Decoder(nn.Module):
@@ -79,23 +81,38 @@ class Decoder(nn.Module):
         self.state_gates = nn.Linear(hidden, 3 * hidden)
         self.extra_gates = nn.Linear(extra_size, 3 * hidden, bias=False) if extra_size else None
         self.attention = Attention(hidden, memory_size, attention_size)
-        self.dropout = Dropout(dropout)
+        self.dropout = dropout
         self.read_out = build_read_out(hidden + memory_size, embedding, tied, read_out)
+
+    def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
+        """Return what is dropped of so many rows, of the encoder's embeddings too; None at rate 0."""
+        features = self.hidden + self.glimpse_gates.in_features
+        size = self.embedding.embedding_dim
+        return draw_masks(self.dropout, size, features, num_rows, generator, self.initial)
+
+    def encode(self, encoder: nn.Module, tokens: Tensor, mask: Tensor, masks: Masks | None) -> Memory:
+        """Return the memory of tokens [B, S] read by an encoder, to be decoded with these masks."""
+        annotations = encoder(tokens, mask, None if masks is None else masks.encoder)
+        return self.attention.remember(annotations, mask, masks)
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first token, its glimpse taken."""
         num_rows = memory.annotations.shape[0]
-        by_table = project_table(self.embedding, self.token_gates.weight, self.token_gates.bias, num_rows, self.dropout)
-        return self._look(memory, self.initial.expand(num_rows, self.hidden), Fixed(*self._state_product(), by_table))
+        by_table = None
+        if memory.masks is None:
+            by_table = project_table(self.embedding, self.token_gates.weight, self.token_gates.bias, num_rows)
+        fixed = Shared(Fixed(*self._state_product(), by_table))
+        return self._look(memory, self.initial.expand(num_rows, self.hidden), fixed)
 
     def step(self, memory: Memory, state: State, tokens: Tensor, extra: Tensor | None = None) -> State:
         """Return the state after consuming tokens [B] and, where the decoder has one, the extra input [B, X]."""
-        inputs = self._input_gates(tokens, extra, state.fixed.token_gates)
+        kept = None if memory.masks is None else memory.masks.decoder
+        inputs = self._input_gates(tokens, extra, kept, by_table=state.fixed.content.token_gates)
         return self._look(memory, self._transition(state, inputs), state.fixed)
 
     def outputs(self, state: State) -> Tensor:
         """Return the read-out [B, V] of a state."""
-        result: Tensor = self.read_out(torch.cat([state.hidden, state.glimpse], dim=-1))
+        result: Tensor = self.read_out(masked(torch.cat([state.hidden, state.glimpse], dim=-1), state.kept))
         return result
 
     def run(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -123,27 +140,35 @@ class Decoder(nn.Module):
             return self._features_plainly(memory, tokens, extra, counted)
         packing = pack(counted)
         following = packing.places[packing.num_first :]
+        rows = packing.places // tokens.shape[1]
+        kept = memory.masks
         inputs = self._input_gates(
-            tokens.reshape(-1)[following - 1], None if extra is None else extra.flatten(0, 1)[following]
+            tokens.reshape(-1)[following - 1],
+            None if extra is None else extra.flatten(0, 1)[following],
+            None if kept is None else kept.decoder,
+            rows[packing.num_first :],
         )
         states, glimpses = attended_scan(
             packing,
             inputs,
             self.initial,
-            memory,
+            memory[:3],
             *self._state_product(),
             self.glimpse_gates.weight,
         )
-        rows = self.dropout(torch.cat([states, glimpses], dim=1))
-        features = Packed(rows, packing.places, (tokens.shape[0], tokens.shape[1]))
+        read = masked(torch.cat([states, glimpses], dim=1), None if kept is None else kept.features, rows)
+        features = Packed(read, packing.places, (tokens.shape[0], tokens.shape[1]))
         return features, features.spread(states)
 
     def _features_plainly(
         self, memory: Memory, tokens: Tensor, extra: Tensor | None, mask: Tensor
     ) -> tuple[Packed, Tensor]:
         """The reference for `features`: the same equations, one step after the other, for all places."""
-        inputs = self._input_gates(tokens[:, :-1], None if extra is None else extra[:, 1:])
-        fixed = Fixed(*self._state_product(), None)
+        kept = memory.masks
+        inputs = self._input_gates(
+            tokens[:, :-1], None if extra is None else extra[:, 1:], None if kept is None else kept.decoder
+        )
+        fixed = Shared(Fixed(*self._state_product(), None))
         state = self._look(memory, self.initial.expand(memory.annotations.shape[0], self.hidden), fixed)
         hiddens, glimpses = [state.hidden], [state.glimpse]
         for gates in inputs.unbind(dim=1):
@@ -152,16 +177,23 @@ class Decoder(nn.Module):
             glimpses.append(state.glimpse)
         states = torch.stack(hiddens, dim=1)
         features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=2)
-        return Packed.of(self.dropout(features), mask), states
+        return Packed.of(masked(features, None if kept is None else kept.features), mask), states
 
     def attend(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> Tensor:
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t, as in `run`."""
         return self.attention.weights(self.run(memory, tokens, extra)[1], memory)
 
-    def _input_gates(self, tokens: Tensor, extra: Tensor | None, by_table: Tensor | None = None) -> Tensor:
-        """Return the input's share of the gates, [..., 3H], for tokens of any shape."""
+    def _input_gates(
+        self,
+        tokens: Tensor,
+        extra: Tensor | None,
+        kept: Tensor | None,
+        rows: Tensor | None = None,
+        by_table: Tensor | None = None,
+    ) -> Tensor:
+        """Return the input's share of the gates, [..., 3H], for tokens of any shape; `kept` [B, E] of embeddings."""
         gates = (
-            project_tokens(self.embedding, self.token_gates.weight, self.token_gates.bias, tokens, self.dropout)
+            project_tokens(self.embedding, self.token_gates.weight, self.token_gates.bias, tokens, kept, rows)
             if by_table is None
             else look_up(tokens, by_table)
         )
@@ -176,15 +208,16 @@ class Decoder(nn.Module):
         bias = torch.cat([self.state_gates.bias, query.new_zeros(query.shape[0])])
         return torch.cat([self.state_gates.weight, query]), bias, 2 * self.attention.energy.weight[0]
 
-    def _look(self, memory: Memory, hidden: Tensor, fixed: Fixed) -> State:
-        product = torch.addmm(fixed.bias, hidden, fixed.weight.t())
+    def _look(self, memory: Memory, hidden: Tensor, fixed: Shared[Fixed]) -> State:
+        weight, bias, energy, _ = fixed.content
+        product = torch.addmm(bias, hidden, weight.t())
         size = 3 * self.hidden
         kernels = step_kernels(product)
         if kernels is not None:
-            glimpse = take_glimpse(kernels, product, fixed.energy, memory)
+            glimpse = take_glimpse(kernels, product, energy, memory)
         else:
-            glimpse, _ = self.attention.glimpse(product[:, size:], fixed.energy, memory)
-        return State(hidden, glimpse, product[:, :size], fixed)
+            glimpse, _ = self.attention.glimpse(product[:, size:], energy, memory)
+        return State(hidden, glimpse, product[:, :size], fixed, None if memory.masks is None else memory.masks.features)
 
     def _transition(self, state: State, inputs: Tensor) -> Tensor:
         """The GRU: r, z = σ(…), n = tanh(x_n + r · h_n), s' = n + z (s − n)."""

@@ -1,32 +1,48 @@
-"""Dropout with a generator of its own, so that a resumed run drops the same units."""
+"""Dropout whose masks are drawn once for a sequence and held over its steps (Gal and Ghahramani 2016).
+
+A policy with units dropped is a policy like any other, as long as nothing drops other units between drawing a
+prediction and taking the gradient of its log-probability. So masks are drawn once for every example of an update, go
+with the encoded memory wherever its rows go, and are the same in drawing and in scoring: an estimator that is unbiased
+without dropout is unbiased for the policy with these masks, and its mean over masks for the mean over masks.
+
+Who encodes without masks has no dropout: evaluation, search, targets. Nothing else switches it on or off.
+
+Shapes: B examples, E embedding, F features of the read-out.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from seqcritic.draws import draw_uniform
 
 
-class Dropout(nn.Module):
-    """Zero each number with probability `rate` and scale the rest, only while a graph is recorded.
+class Masks(NamedTuple):
+    """What an encoder-decoder keeps of each row: 1 / (1 − rate) where a unit is kept, 0 where it is dropped."""
 
-    Sampling, targets and evaluation run without a graph and are therefore never disturbed. The generator is given by
-    whoever trains the network; at rate 0 (the paper's) nothing is drawn.
-    """
+    encoder: Tensor  # [B, E], of the embeddings that the encoder reads
+    decoder: Tensor  # [B, E], of the embeddings that the decoder reads
+    features: Tensor  # [B, F], of what the read-out is made from
 
-    def __init__(self, rate: float) -> None:
-        super().__init__()
-        self.rate = rate
-        self.generator: torch.Generator | None = None
 
-    @property
-    def active(self) -> bool:
-        """Whether anything would be dropped now."""
-        return self.rate > 0 and torch.is_grad_enabled()
+def draw_masks(
+    rate: float, embedding: int, features: int, num_rows: int, generator: torch.Generator, like: Tensor
+) -> Masks | None:
+    """Return masks for so many rows, of the type and on the device of `like`; None, nothing drawn, at rate 0."""
+    if rate == 0:
+        return None
+    kept = rate <= draw_uniform(generator, 2 * embedding + features, num_rows).T  # [B, 2E + F]
+    return Masks(*(kept.to(like.device, like.dtype) / (1 - rate)).tensor_split([embedding, 2 * embedding], dim=1))
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return the inputs with some numbers dropped."""
-        if not self.active:
-            return inputs
-        assert self.generator is not None, "whoever trains a network with dropout gives it a generator"
-        kept = torch.rand(inputs.shape, generator=self.generator, device=inputs.device) >= self.rate
-        return inputs * kept / (1 - self.rate)
+
+def masked(values: Tensor, mask: Tensor | None, rows: Tensor | None = None) -> Tensor:
+    """Return values [N, F] of the given rows [N], or [B, …, F] of all, times their rows' mask [B, F]; as they are
+    without one."""
+    if mask is None:
+        return values
+    if rows is not None:
+        return values * mask[rows]
+    return values * mask.view(len(mask), *[1] * (values.dim() - 2), mask.shape[1])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqcritic.models.dropout import Dropout
+from seqcritic.models.dropout import masked
 from seqcritic.models.lookup import project_both_ways
 from seqcritic.models.packing import pack, put_rows
 from seqcritic.models.recurrence import gated_scan, plain_loops
@@ -17,22 +17,30 @@ from seqcritic.models.recurrence import gated_scan, plain_loops
 class BidirectionalEncoder(nn.Module):
     """Read a sequence in both directions; annotation j is [forward state; backward state] at token j."""
 
-    def __init__(self, embedding: nn.Embedding, hidden: int, dropout: float = 0.0) -> None:
+    def __init__(self, embedding: nn.Embedding, hidden: int) -> None:
         super().__init__()
         self.embedding = embedding
-        self.dropout = Dropout(dropout)
         self.recurrent = nn.GRU(embedding.embedding_dim, hidden, batch_first=True, bidirectional=True)
         self.size = 2 * hidden
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return annotations [B, S, 2H] of tokens [B, S]; padding is never read, its annotations are 0."""
+    def forward(self, tokens: Tensor, mask: Tensor, kept: Tensor | None = None) -> Tensor:
+        """Return annotations [B, S, 2H] of tokens [B, S]; padding is never read, its annotations are 0.
+
+        `kept` [B, E]: what dropout keeps of each row's embeddings.
+        """
         if plain_loops():
-            return read_plainly(self.recurrent, self.dropout(self.embedding(tokens)), mask)
+            return read_plainly(self.recurrent, masked(self.embedding(tokens), kept), mask)
         packing = pack(mask)
         input_weights, state_weights, input_biases, state_biases = zip(*self.recurrent.all_weights, strict=True)
         read = tokens.reshape(-1)[packing.places]
         inputs = project_both_ways(
-            self.embedding, torch.stack(input_weights), torch.stack(input_biases), read, packing.mirrored, self.dropout
+            self.embedding,
+            torch.stack(input_weights),
+            torch.stack(input_biases),
+            read,
+            packing.mirrored,
+            kept,
+            packing.places // mask.shape[1],
         )
         states = gated_scan(inputs, torch.stack(state_weights), torch.stack(state_biases), packing)
         # The second direction reads every row from its own last token; its states are every other row of H numbers.
@@ -57,17 +65,19 @@ class WindowEncoder(nn.Module):
     WIDTH = 5
     NUM_POSITIONS = 256
 
-    def __init__(self, embedding: nn.Embedding, dropout: float = 0.0) -> None:
+    def __init__(self, embedding: nn.Embedding) -> None:
         super().__init__()
         self.embedding = embedding
         self.position = nn.Embedding(self.NUM_POSITIONS, embedding.embedding_dim)
-        self.dropout = Dropout(dropout)
         self.size = embedding.embedding_dim
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return annotations [B, S, E] of tokens [B, S]; padding is never read."""
+    def forward(self, tokens: Tensor, mask: Tensor, kept: Tensor | None = None) -> Tensor:
+        """Return annotations [B, S, E] of tokens [B, S]; padding is never read.
+
+        `kept` [B, E]: what dropout keeps of each row's embeddings.
+        """
         places = torch.arange(tokens.shape[1], device=tokens.device).clamp(max=self.NUM_POSITIONS - 1)
-        inputs = self.dropout(self.embedding(tokens) + self.position(places)) * mask[:, :, None]
+        inputs = masked(self.embedding(tokens) + self.position(places), kept) * mask[:, :, None]
         sums = self._window_sum(inputs.transpose(1, 2)).transpose(1, 2)
         counts = self._window_sum(mask[:, None, :].to(inputs.dtype)).transpose(1, 2)
         return sums / counts.clamp(min=1)

@@ -22,8 +22,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
+from seqcritic.models import rows as all_rows
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder
+from seqcritic.models.dropout import masked
 from seqcritic.models.lookup import project_tokens
 from seqcritic.models.read_out import OwnReadOut, ProjectedReadOut, TiedReadOut
 
@@ -47,7 +49,9 @@ class Hypotheses:
         assert decoder.extra_gates is None, "the actor's decoder reads tokens alone"
         self.decoder, self.keys, self.penalty = decoder, Keys(memory.keys), memory.penalty
         batch, num_places, attention = memory.keys.shape
-        inner, inner_bias = _inner_layer(decoder.read_out)
+        self.masks = memory.masks
+        # Dropped units differ from row to row: the layer before the vocabulary's then stays a product of its own.
+        inner, inner_bias = _inner_layer(decoder.read_out) if self.masks is None else (None, decoder.read_out.bias[:0])
         self.weight, self.bias = decoder.read_out.weight, decoder.read_out.bias
         size = decoder.hidden
         product = [decoder.state_gates.weight, 2 * decoder.attention.query.weight]
@@ -59,7 +63,7 @@ class Hypotheses:
         if inner is not None:
             product.append(inner[:, :size])
             self.values = torch.cat([self.values, linear(memory.annotations, inner[:, size:])], dim=2)
-        elif width > 1 and batch * num_places * len(self.weight) <= LIFTED:
+        elif self.masks is None and width > 1 and batch * num_places * len(self.weight) <= LIFTED:
             self.lifted = linear(memory.annotations, self.weight[:, size:])
             self.weight = self.weight[:, :size]
         else:
@@ -71,7 +75,9 @@ class Hypotheses:
         self.product_bias = torch.cat([bias, bias.new_zeros(num_others), inner_bias])
         self.energy = 2 * decoder.attention.energy.weight[0]
         self.token_gates: Tensor | None = None  # [V, 3H]
-        if decoder.embedding.num_embeddings <= batch * width * num_places:  # a guess: as many steps as places
+        if (
+            self.masks is None and decoder.embedding.num_embeddings <= batch * width * num_places
+        ):  # a guess: as many steps as places
             self.token_gates = linear(decoder.embedding.weight, decoder.token_gates.weight, decoder.token_gates.bias)
 
     def start(self) -> Live:
@@ -81,6 +87,7 @@ class Hypotheses:
     def keep(self, rows: Tensor) -> None:
         """Drop all examples but some."""
         self.keys, self.penalty, self.values = self.keys.select(rows), self.penalty[rows], self.values[rows]
+        self.masks = all_rows.select(self.masks, rows)
         if self.lifted is not None:
             self.lifted = self.lifted[rows]
 
@@ -105,7 +112,13 @@ class Hypotheses:
         if self.token_gates is not None:
             return embedding(tokens, self.token_gates)
         decoder, gates = self.decoder, self.decoder.token_gates
-        return project_tokens(decoder.embedding, gates.weight, gates.bias, tokens, decoder.dropout)
+        mask, rows = (None, None) if self.masks is None else (self.masks.decoder, self._examples(len(tokens)))
+        return project_tokens(decoder.embedding, gates.weight, gates.bias, tokens, mask, rows)
+
+    def _examples(self, num_hypotheses: int) -> Tensor:
+        """Return the example [R * W] of each of so many hypotheses."""
+        examples = torch.arange(len(self.penalty), device=self.penalty.device)
+        return examples.repeat_interleave(num_hypotheses // len(examples))
 
     def _look(self, hidden: Tensor) -> Live:
         gates, queries, addend = torch.addmm(self.product_bias, hidden, self.product).tensor_split(self.bounds, 1)
@@ -118,6 +131,9 @@ class Hypotheses:
             features = torch.tanh(addend + rest) if self.squashed else addend + rest
         else:
             features = hidden if self.lifted is not None else torch.cat([hidden, rest], dim=1)
+        if self.masks is not None:
+            features = masked(features, self.masks.features, self._examples(len(features)))
+            features = self.decoder.read_out.inputs(features)
         return Live(hidden, gates, glimpse_gates, features, weights)
 
 

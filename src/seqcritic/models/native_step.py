@@ -20,7 +20,7 @@ def step_kernels(tensor: Tensor) -> Kernels | None:
 
 def take_glimpse(kernels: Kernels, product: Tensor, energy: Tensor, memory: Memory) -> Tensor:
     """Return the glimpse [B, C] for the queries, the last A columns of the state's product [B, 3H + A]."""
-    annotations, keys, penalty = (field.contiguous() for field in memory)
+    annotations, keys, penalty = (field.contiguous() for field in memory[:3])
     (batch, places, attention), memory_size, width = keys.shape, annotations.shape[2], product.shape[1]
     weights, glimpse = product.new_empty(batch, places), product.new_empty(batch, memory_size)
     zeros = product.new_zeros(attention)  # the product has its bias

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
-from seqcritic.decoding.draws import Share
+from seqcritic.draws import Share
 from seqcritic.errors import LostProcess, UserError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -10,12 +10,11 @@ from torch import Tensor, nn
 from seqcritic.config import Settings
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
-from seqcritic.decoding.draws import Share, SharedGenerator
+from seqcritic.draws import Share, SharedGenerator
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import follow
 from seqcritic.methods.registry import build_method, build_networks
-from seqcritic.models.dropout import Dropout
 from seqcritic.scores.score import Score
 from seqcritic.training.checkpoint import (
     load_optimiser,
@@ -48,14 +47,10 @@ class Learner:
         self.device = choose_device(settings.device, self.processes.local_rank)
         # Drawn from on the CPU, where every device and every process sees the same numbers.
         self.generator = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
-        self.dropout_generator = torch.Generator(self.device)
         weights = torch.Generator().manual_seed(derive_seed(settings.seed, "weights"))
         self.networks = build_networks(settings, num_source_tokens, num_target_tokens, weights)
         for network in self.networks.named().values():
             network.to(self.device, weight_type(settings.precision, self.device))
-            for module in network.modules():
-                if isinstance(module, Dropout):
-                    module.generator = self.dropout_generator
         self.best_actor = self.actor_weights()
         self.optimisers: dict[str, torch.optim.Adam] = {}
         self.phase = ""
@@ -122,7 +117,6 @@ class Learner:
         generator = SharedGenerator()
         generator.manual_seed(seed)
         generator.share = share
-        self.dropout_generator.manual_seed(derive_seed(seed, "dropout", self.processes.rank))
         own = batch if len(share) == share.total else batch.part(share.first, share.last)
         with computing(self.settings.precision, self.device):
             return self.method(self.networks, own.to(self.device), generator, progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqcritic.decoding.draws import BITS, choose, draw_numbers
+from seqcritic.draws import BITS, choose, draw_numbers
 
 NUM_DRAWS = 200_000
 LARGEST = (1 << BITS) - 1
