@@ -14,7 +14,7 @@ from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import rollout
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.score import Score
@@ -79,7 +79,7 @@ class LengthLimit:
         self.deviation = deviation
         self.calls = 0
 
-    def __call__(self, actor: Actor, memory: Any, caps: Tensor, *rest: Any) -> Any:
+    def __call__(self, actor: RecurrentActor, memory: Any, caps: Tensor, *rest: Any) -> Any:
         """Sample as usual, with other caps."""
         self.calls += 1
         deviations = torch.arange(len(caps)) % (2 * self.deviation + 1) - self.deviation

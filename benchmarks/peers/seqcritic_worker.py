@@ -13,7 +13,7 @@ from our_training import NEVER, Training, batch_of, settings_of
 from recipe_evaluation import Evaluation, RecipeTraining
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.training.environment import set_up_process
 from side_by_side.layers import count
 from side_by_side.serve import serve
@@ -46,7 +46,7 @@ class Beam:
         workload = WORKLOADS[request["workload"]]
         settings = settings_of(workload, "likelihood", request.get("tied", False))
         generator = torch.Generator().manual_seed(1)
-        self.actor = Actor(settings.actor, workload.vocabulary, workload.vocabulary, generator)
+        self.actor = RecurrentActor(settings.actor, workload.vocabulary, workload.vocabulary, generator)
         with torch.no_grad():
             self.actor.decoder.read_out.bias[END] = NEVER
         (pairs,) = workload.batches(1)

@@ -11,13 +11,13 @@ from importlib.metadata import version
 import numpy as np
 
 from seqcritic.config import Settings
+from seqcritic.contracts.actor import Actor
 from seqcritic.data.batch import Batch, EvaluationSet
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.task import Task
 from seqcritic.data_settings import TranslationSettings
 from seqcritic.decoding.search import GREEDY, Search, find_best
 from seqcritic.errors import UserError
-from seqcritic.models.actor import Actor
 from seqcritic.scores.corpus_bleu import CorpusBleu
 from seqcritic.scores.edit_distance import CharacterErrorRate
 from seqcritic.scores.function import TextFunction, load_function

@@ -14,7 +14,7 @@ from seqcritic.decoding.beam import Hypothesis, beam_search
 from seqcritic.decoding.expanding import _highest, expand
 from seqcritic.decoding.sampling import default_caps, greedy
 from seqcritic.errors import NonFiniteError
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses
 
 EVERYTHING = 1_000_000  # as num_best: nothing is dropped, so no row stops before its cap
@@ -23,9 +23,9 @@ SIZES = ActorSettings(embedding=5, hidden=6, attention=5, initial_range=None)
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]
 
 
-def make_actor(seed: int, num_tokens: int = 4, scale: float = 3.0, end_bias: float = 0.0) -> Actor:
+def make_actor(seed: int, num_tokens: int = 4, scale: float = 3.0, end_bias: float = 0.0) -> RecurrentActor:
     """Return an actor whose distributions are far from uniform and depend on the source and on every token."""
-    actor = Actor(SIZES, 4, num_tokens, torch.Generator().manual_seed(seed)).double()
+    actor = RecurrentActor(SIZES, 4, num_tokens, torch.Generator().manual_seed(seed)).double()
     with torch.no_grad():
         for parameter in actor.parameters():
             parameter.mul_(scale)
@@ -34,7 +34,7 @@ def make_actor(seed: int, num_tokens: int = 4, scale: float = 3.0, end_bias: flo
 
 
 @torch.no_grad()
-def rescore(actor: Actor, source: list[int], sequences: list[tuple[int, ...]]) -> list[float]:
+def rescore(actor: RecurrentActor, source: list[int], sequences: list[tuple[int, ...]]) -> list[float]:
     """Return the log-probability of sequences of one length, each in one run over the whole of it."""
     memory, tokens = actor.encode(*pad([source])).repeat(len(sequences)), torch.tensor(sequences)
     log_probs = torch.log_softmax(actor.score(memory, tokens)[0], dim=2)
@@ -50,7 +50,7 @@ def ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     return sorted(hypotheses, key=lambda h: (h.finished, h.score), reverse=True)
 
 
-def enumerate_all(actor: Actor, source: list[int], reward: float, cap: int) -> list[Hypothesis]:
+def enumerate_all(actor: RecurrentActor, source: list[int], reward: float, cap: int) -> list[Hypothesis]:
     """Return every sequence that fits into the cap, best first."""
     content = range(1, actor.num_tokens)
     groups = [[(*tokens, END) for tokens in product(content, repeat=length)] for length in range(cap)]
@@ -59,7 +59,7 @@ def enumerate_all(actor: Actor, source: list[int], reward: float, cap: int) -> l
     return ranked([make(tokens, score, reward) for tokens, score in scored])
 
 
-def search_plainly(actor: Actor, source: list[int], width: int, reward: float, cap: int) -> list[Hypothesis]:
+def search_plainly(actor: RecurrentActor, source: list[int], width: int, reward: float, cap: int) -> list[Hypothesis]:
     """The same search without batch, cached state or early stopping: every prefix is scored from its beginning."""
     live: list[tuple[int, ...]] = [()]
     closed: list[Hypothesis] = []

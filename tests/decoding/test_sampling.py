@@ -8,13 +8,13 @@ from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy, sample
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 
 SIZES = ActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)
 
 
-def make_actor() -> Actor:
-    return Actor(SIZES, 5, 5, torch.Generator().manual_seed(8)).double()
+def make_actor() -> RecurrentActor:
+    return RecurrentActor(SIZES, 5, 5, torch.Generator().manual_seed(8)).double()
 
 
 def test_samples_follow_the_distribution_and_report_it():

@@ -7,7 +7,6 @@ import torch
 
 from enumerated_gradients import make_subject
 from enumeration import NUM_STEPS, make_actor, make_batch, make_world
-from seqcritic.diagnosing import token_values
 from seqcritic.diagnosing.token_values import advantages, compare_values, measure_token_values
 from seqcritic.methods import rollout
 
@@ -41,7 +40,6 @@ def test_exact_values_agree_with_sampled_continuations(
     factor: float, correlation: float, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
-    monkeypatch.setattr(token_values, "EXTRA_STEPS", NUM_STEPS - 2)
     actor = make_actor()
     world = make_world(actor)
     subject = make_subject(actor, world, factor * world.exact_values())

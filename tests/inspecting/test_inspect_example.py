@@ -11,8 +11,8 @@ from seqcritic.data.vocabulary import END, Vocabulary
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.inspecting.gather import Judge, Wording, inspect_example
-from seqcritic.models.actor import Actor
-from seqcritic.models.critic import Critic
+from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.critic import RecurrentCritic
 from seqcritic.report.values import END as END_TOKEN
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
@@ -26,11 +26,11 @@ EXAMPLE = Batch(*pad([SOURCES.encode("bad")]), *pad([TARGETS.encode(["dark", "bl
 PREDICTION = TARGETS.encode(["dark", "red", "sea"])
 
 
-def make_networks(reads_actor_states: bool = True) -> tuple[Actor, Critic]:
+def make_networks(reads_actor_states: bool = True) -> tuple[RecurrentActor, RecurrentCritic]:
     sizes = {"embedding": 6, "hidden": 7, "attention": 5, "initial_range": 1.0}
-    actor = Actor(ActorSettings(**sizes), len(SOURCES), len(TARGETS), torch.Generator().manual_seed(0))
+    actor = RecurrentActor(ActorSettings(**sizes), len(SOURCES), len(TARGETS), torch.Generator().manual_seed(0))
     settings = CriticSettings(**sizes, reads_actor_states=reads_actor_states)
-    return actor, Critic(settings, len(TARGETS), 7, torch.Generator().manual_seed(1))
+    return actor, RecurrentCritic(settings, len(TARGETS), 7, torch.Generator().manual_seed(1))
 
 
 def text_of(number: int) -> str:

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from enumeration import NUM_TOKENS, World, gradients
 from seqcritic.diagnosing.estimators import ESTIMATORS, Subject
 from seqcritic.methods import losses
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
-from seqcritic.models.packed import Packed
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.tensors.packed import Packed
 
 
 class PrefixCritic(nn.Module):
@@ -60,7 +60,7 @@ def make_baseline() -> LinearBaseline:
     return baseline
 
 
-def make_subject(actor: Actor, world: World, table: Tensor) -> Subject:
+def make_subject(actor: RecurrentActor, world: World, table: Tensor) -> Subject:
     """The actor of the world with a critic that has these values [N, T, V], rewarded as the world is."""
     return Subject(actor, PrefixCritic(world, table), EditDistanceScore(normalise=False), True)  # type: ignore[arg-type]
 

@@ -13,21 +13,21 @@ from seqcritic.config import ActorSettings
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.dropout import Masks
-from seqcritic.models.packed import Packed
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.score import rewards_from_prefixes
+from seqcritic.tensors.packed import Packed
 
 NUM_TOKENS = 3
 SIZES = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None)
 NUM_STEPS = 3
 
 
-def make_actor(seed: int = 0, dropout: float = 0.0) -> Actor:
+def make_actor(seed: int = 0, dropout: float = 0.0) -> RecurrentActor:
     """Return a small float64 actor with weights large enough for a lopsided policy."""
     generator = torch.Generator().manual_seed(seed)
-    return Actor(SIZES.model_copy(update={"dropout": dropout}), NUM_TOKENS, NUM_TOKENS, generator).double()
+    return RecurrentActor(SIZES.model_copy(update={"dropout": dropout}), NUM_TOKENS, NUM_TOKENS, generator).double()
 
 
 def make_batch() -> Batch:
@@ -96,7 +96,7 @@ class World:
         return Sample(self.tokens[part], mask, packed, self.states[part].detach(), entropies, log_taken)
 
 
-def make_world(actor: Actor, shaping: bool = True, masks: Masks | None = None) -> World:
+def make_world(actor: RecurrentActor, shaping: bool = True, masks: Masks | None = None) -> World:
     """Enumerate everything the actor, with these masks, can say to the one source, with edit-distance rewards."""
     batch = make_batch()
     sequences = all_sequences()

@@ -9,16 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from enumeration import gradients, largest_difference
+from seqcritic.contracts.actor import Actor, SpecialTokens
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.reference_beam import Violations, find_violations
 from seqcritic.method_settings import BeamSearchOptimizationSettings
 from seqcritic.methods.beam_search_optimization import BeamSearchOptimization, beam_width, violation_costs
 from seqcritic.methods.networks import Networks
-from seqcritic.models.attention import Memory
-from seqcritic.models.decoder import Fixed, State
-from seqcritic.models.packed import Packed
-from seqcritic.models.rows import Shared
 from seqcritic.scores.bleu import BleuScore
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
@@ -26,10 +23,13 @@ from test_gradients import make_batch as make_larger_batch
 NUM_TOKENS = 3
 REFERENCE = (1, 2, END)
 EVEN = (1 / 3, 1 / 3, 1 / 3)
+SPECIAL = SpecialTokens(end=(END,), padding=END)
 
 
-class TableActor(nn.Module):
+class TableActor(Actor):
     """Next-token probabilities given for single prefixes, of tokens END, 1 and 2; the others are even."""
+
+    num_tokens, state_size, special = NUM_TOKENS, 1, SPECIAL
 
     def __init__(self, probabilities: dict[tuple[int, ...], tuple[float, ...]]) -> None:
         super().__init__()
@@ -46,33 +46,20 @@ class TableActor(nn.Module):
             place = place * NUM_TOKENS + token + 1
         return place
 
-    def draw_masks(self, num_rows: int, generator: torch.Generator) -> None:
-        return None
+    def encode(self, sources: Tensor, mask: Tensor, masks: None = None) -> Tensor:
+        return sources
 
-    def encode(self, sources: Tensor, mask: Tensor, masks: None = None) -> Memory:
-        return Memory(sources, sources, sources)
+    def start(self, memory: Tensor) -> Tensor:
+        return torch.zeros(len(memory), dtype=torch.int64)
 
-    def start(self, memory: Memory) -> State:
-        return self.state(torch.zeros(len(memory.keys), dtype=torch.int64))
+    def step(self, memory: Tensor, state: Tensor, tokens: Tensor) -> Tensor:
+        return state * NUM_TOKENS + tokens + 1
 
-    def step(self, memory: Memory, state: State, tokens: Tensor) -> State:
-        return self.state(state.hidden * NUM_TOKENS + tokens + 1)
+    def logits(self, state: Tensor) -> Tensor:
+        return self.table[state.clamp(max=12)]
 
-    def state(self, places: Tensor) -> State:
-        return State(places, places, places, Shared(Fixed(places, places, places, None)), None)
-
-    def logits(self, state: State) -> Tensor:
-        return self.table[state.hidden.clamp(max=12)]
-
-    def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
-        state, logits = self.start(memory), []
-        for column in tokens.unbind(dim=1):
-            logits.append(self.logits(state))
-            state = self.step(memory, state, column)
-        return Packed.of(torch.stack(logits, dim=1), mask), torch.zeros(*tokens.shape, 1)
-
-    def logits_of(self, features: Packed) -> Packed:
-        return features
+    def view(self, state: Tensor) -> Tensor:
+        return state[:, None].double()
 
     def gradient(self, loss: Tensor) -> dict[tuple[int, ...], list[float]]:
         """Return the gradient for the logits after the prefixes that have one."""
@@ -163,8 +150,8 @@ def test_costs_are_of_the_parts_after_the_restart():
     # 2 9 4 for 2 3 4; 9 for the end; 5 for 5 5 5 5; 5 6 for 5 5 5.
     expected = [1 / 3, 1, 3 / 4, 2 / 3]
     for score in (SCORE, type(SCORE)(normalise=True)):
-        assert violation_costs(found, references, score).tolist() == pytest.approx(expected)
-    bleu = violation_costs(found, references, BleuScore(None))
+        assert violation_costs(found, references, score, SPECIAL).tolist() == pytest.approx(expected)
+    bleu = violation_costs(found, references, BleuScore(None), SPECIAL)
     assert float(bleu[0]) == pytest.approx(1 - (3 / 4 * 1 / 3 * 1 / 2) ** 0.25, abs=1e-6)
     assert bleu[1] == 1
 

@@ -14,9 +14,9 @@ from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import counted_losses, losses, vocabulary_sums
-from seqcritic.models.actor import Actor
-from seqcritic.models.packed import Packed
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.recurrence import reference_loops
+from seqcritic.tensors.packed import Packed
 
 GENERATOR = torch.Generator().manual_seed(0)
 MASK = torch.tensor([[True, True, True], [True, False, False], [False, False, False], [True, True, False]])
@@ -105,7 +105,7 @@ def test_what_an_actor_has_drawn_itself_needs_no_second_read_out(
     read_out: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     settings = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None, **read_out)
-    actor = Actor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(2)).double()
+    actor = RecurrentActor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(2)).double()
     memory = actor.encode(*pad([[1, 2, 3], [4], [2, 1]]))
     fixed = memory.detach()
     drawn = sample(actor, fixed, torch.tensor([3, 6, 5]), torch.Generator().manual_seed(3))

@@ -49,7 +49,6 @@ def test_the_gradient_on_a_linear_model_is_that_of_the_expected_score(low, high)
 @pytest.mark.parametrize("direction", ["better", "worse", "both"])
 def test_with_all_sequences_in_the_beam_it_is_the_enumerated_direct_loss(monkeypatch, direction, epsilon, weight):
     monkeypatch.setattr(rollout, "EXTRA_STEPS", 1)
-    monkeypatch.setattr("seqcritic.methods.direct_loss.EXTRA_STEPS", 1)
     own = {"direction": direction, "epsilon": epsilon, "width": 40, "samples": 2}
     settings = make_settings("direct-loss", direct_loss=own, likelihood_weight=weight).method
     actor = make_actor()

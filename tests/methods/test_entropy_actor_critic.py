@@ -17,7 +17,7 @@ from seqcritic.config import Settings
 from seqcritic.methods import losses
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.registry import build_method
-from seqcritic.models.packed import Packed
+from seqcritic.tensors.packed import Packed
 from test_estimators import Estimator, expected_gradients, random_table
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 

@@ -32,8 +32,8 @@ from seqcritic.methods.networks import Networks
 from seqcritic.methods.registry import REWARD_METHODS
 from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
-from seqcritic.models.packed import Packed
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.tensors.packed import Packed
 
 SCORE = EditDistanceScore(normalise=False)
 Table = Callable[[World], Tensor]

@@ -12,7 +12,7 @@ from seqcritic.methods import rollout
 from seqcritic.methods.method import Outcome
 from seqcritic.methods.minimum_risk import MinimumRisk, repeated
 from seqcritic.methods.networks import Networks
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.scores.edit_distance import EditDistanceScore
 
 REFERENCE = (1, 2, 0)
@@ -20,7 +20,7 @@ SCORE = EditDistanceScore(normalise=False)
 
 
 def run(
-    actor: Actor, rows: list[int], sharpness: float, monkeypatch: pytest.MonkeyPatch, weight: float = 0.0
+    actor: RecurrentActor, rows: list[int], sharpness: float, monkeypatch: pytest.MonkeyPatch, weight: float = 0.0
 ) -> Outcome:
     """Return what the method makes of some of all sequences as its samples."""
     world = make_world(actor)

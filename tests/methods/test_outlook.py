@@ -8,6 +8,7 @@ from torch import Tensor
 
 from enumeration import NUM_STEPS, NUM_TOKENS, World, largest_difference, make_actor, make_batch, make_world
 from seqcritic.config import CriticSettings
+from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
@@ -17,16 +18,18 @@ from seqcritic.methods.outlook import all_values, token_outlooks
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.registry import REWARD_METHODS
 from seqcritic.methods.rollout import Rollout
-from seqcritic.models.critic import Critic
-from seqcritic.models.packed import Packed
+from seqcritic.models.critic import RecurrentCritic
 from seqcritic.scores.bleu import BleuScore
+from seqcritic.tensors.packed import Packed
 from test_estimators import SCORE, TabularCritic, exact_loss_gradients, expected_gradients
+
+SPECIAL = SpecialTokens(end=(END,), padding=END)
 
 
 def outlooks(world: World) -> Tensor:
     """Ψ − R [N, T, V] of every token at every step of every sequence."""
     batch = make_batch().repeat(len(world.sequences))
-    return token_outlooks(SCORE, world.tokens, world.mask, batch, NUM_TOKENS).padded().double()
+    return token_outlooks(SCORE, SPECIAL, world.tokens, world.mask, batch, NUM_TOKENS).padded().double()
 
 
 def add_to(world: World, rest: Tensor) -> Networks:
@@ -64,7 +67,7 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
     settings = MethodSettings(name="actor-critic", variance_penalty=0.0, temporal_difference=temporal_difference)
 
     def judge(rest: Tensor) -> tuple[Tensor, float, float]:
-        rollout = Rollout(sample, world.rewards)
+        rollout = Rollout(sample, world.rewards, SPECIAL)
         networks, batch = add_to(world, rest), make_batch().repeat(len(world.sequences))
         found = evaluate_policy(networks, batch, rollout, sample.states, settings, SCORE, torch.Generator())
         return found.values.padded(), found.loss.item(), found.measurements["explained_variance"].item()
@@ -81,7 +84,7 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
 def test_values_on_view_are_those_of_training():
     generator = torch.Generator().manual_seed(0)
     settings = CriticSettings(embedding=4, hidden=5, attention=3, adds_outlook=True)
-    actor, critic = make_actor(), Critic(settings, 4, 5, generator).double()
+    actor, critic = make_actor(), RecurrentCritic(settings, 4, 5, generator).double()
     references, reference_mask = pad([[1, 2, 3, 1], [2]])
     batch = Batch(*pad([[1, 2], [2]]), references, reference_mask)
     tokens, mask = pad([[1, 3, 1], [], [2, 2], [2, 1, 3]])
@@ -92,12 +95,12 @@ def test_values_on_view_are_those_of_training():
     networks, score = Networks(actor, critic=critic, target_critic=critic), BleuScore(None)
     method = MethodSettings(name="actor-critic", samples=2)
     trained = evaluate_policy(
-        networks, batch, Rollout(sample, nothing), states, method, score, torch.Generator()
+        networks, batch, Rollout(sample, nothing, SPECIAL), states, method, score, torch.Generator()
     ).values.padded()
-    shown = all_values(critic, score, batch.repeat(2), tokens, mask, states)
+    shown = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states)
     assert torch.allclose(shown, trained)
     critic.adds_outlook = False
-    network = all_values(critic, score, batch.repeat(2), tokens, mask, states)
+    network = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states)
     assert bool((shown[:, :, END] == 0).all())
     first = (shown - network)[:, 0]
     assert (first[2, 2] - first[2, 1]).item() > 0.1, "the second reference has 2, not 1"

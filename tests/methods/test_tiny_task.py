@@ -16,8 +16,7 @@ from seqcritic.data.corruption import corrupt
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy
 from seqcritic.method_settings import METHODS
-from seqcritic.methods.rollout import num_tokens
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.checkpoint import load_weights, weights_of
@@ -43,11 +42,11 @@ def draw(count: int, seed: int) -> Batch:
     return Batch(torch.cat([noisy, ends], 1), mask, torch.cat([words, ends], 1), mask)
 
 
-def error_rate(actor: Actor) -> float:
+def error_rate(actor: RecurrentActor) -> float:
     """Return the mean edit distance of greedy predictions, per token, in percent."""
     batch = draw(1000, seed=10**6)
     predictions = greedy(actor, batch.sources, batch.source_mask)
-    lengths = num_tokens(predictions, torch.ones_like(predictions, dtype=torch.bool))
+    lengths = actor.special.lengths(predictions, torch.ones_like(predictions, dtype=torch.bool))
     three = torch.full((1000,), 3)
     scores = EditDistanceScore(normalise=True).prefix_scores(predictions, lengths, batch.references, three)
     return 100 * (1 - float(scores[:, -1].mean()))

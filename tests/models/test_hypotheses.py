@@ -8,7 +8,7 @@ import torch
 from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.models import hypotheses
-from seqcritic.models.actor import Actor
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses, Keys
 
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]
@@ -36,7 +36,7 @@ def test_steps_and_logits_are_those_of_the_decoder(
         read_out=3 if kind == "projected" else None,
     )
     generator = torch.Generator().manual_seed(0)
-    actor = Actor(settings, 4, num_tokens, generator).double()
+    actor = RecurrentActor(settings, 4, num_tokens, generator).double()
     memory = actor.encode(*pad(SOURCES), actor.draw_masks(len(SOURCES), torch.Generator().manual_seed(3)))
     search, state = Hypotheses(actor.decoder, memory, WIDTH), actor.start(memory)
     live = search.start()

@@ -17,7 +17,7 @@ from support import quiet_environment, run
 LOAD = "from seqcritic.native.library import load; load('float32'); print('loaded')"
 LEARN = """
 import torch
-from seqcritic.models.packing import pack
+from seqcritic.tensors.packing import pack
 from seqcritic.models.recurrence import gated_scan
 from seqcritic.native.kernels import describe, kernels_for
 print(describe(), kernels_for(torch.zeros(1)) is None)

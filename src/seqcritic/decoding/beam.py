@@ -24,12 +24,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqcritic.data.vocabulary import END
+from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.decoding.expanding import expand
 from seqcritic.decoding.sampling import default_caps
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
-from seqcritic.models.hypotheses import Hypotheses
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ def search_memory(
     """
     if width < 1 or num_best < 1 or bool((caps < 1).any()):
         raise ValueError("beam search needs a width, a number of hypotheses and caps of at least 1")
-    search = Hypotheses(actor.decoder, memory, width)
+    search = actor.searcher(memory, width)
     live = search.start()
     rows = torch.arange(len(caps), device=caps.device)  # [R]
     precise = torch.float32 if caps.device.type == "mps" else torch.float64  # MPS has no float64
@@ -82,16 +79,18 @@ def search_memory(
         log_probs, parents, chosen = expand(search.logits(live), log_probs, width)
         parents += torch.arange(num_rows, device=rows.device)[:, None] * num_live
         capped = caps[rows] == length
-        closed = (log_probs > -torch.inf) & ((chosen == END) | capped[:, None])
+        ended = actor.special.is_end(chosen)
+        closed = (log_probs > -torch.inf) & (ended | capped[:, None])
         if bool(closed.any()):
-            columns = (rows[closed.nonzero()[:, 0]], _trace(trail, parents[closed], chosen[closed]), log_probs[closed])
-            for row, emitted, log_prob in zip(*(column.tolist() for column in columns), strict=True):
-                insort(results[row], _close(emitted, log_prob, length_reward), key=_rank)
+            emitted = _trace(trail, parents[closed], chosen[closed])
+            columns = (rows[closed.nonzero()[:, 0]], emitted, ended[closed], log_probs[closed])
+            for row, tokens, finished, log_prob in zip(*(column.tolist() for column in columns), strict=True):
+                insort(results[row], _close(tokens, finished, log_prob, length_reward), key=_rank)
                 del results[row][num_best:]
                 if len(results[row]) == num_best:
                     to_beat[row] = results[row][-1].score
 
-        log_probs = log_probs.masked_fill(chosen == END, -torch.inf)
+        log_probs = log_probs.masked_fill(ended, -torch.inf)
         going = ~capped & (_bound(log_probs, length_reward, length, caps[rows]) > to_beat[rows])
         if not bool(going.all()):
             if not bool(going.any()):
@@ -118,8 +117,7 @@ def _bound(log_probs: Tensor, length_reward: float, length: int, caps: Tensor) -
     return log_probs.max(dim=1).values + length_reward * reach.to(log_probs.dtype)
 
 
-def _close(emitted: list[int], log_prob: float, length_reward: float) -> Hypothesis:
-    finished = emitted[-1] == END
+def _close(emitted: list[int], finished: bool, log_prob: float, length_reward: float) -> Hypothesis:
     tokens = emitted[:-1] if finished else emitted
     return Hypothesis(tokens, log_prob, log_prob + length_reward * len(tokens), finished)
 

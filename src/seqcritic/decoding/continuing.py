@@ -5,26 +5,32 @@ Shapes: B sampled rows, T steps, M continuations of each prefix, R prefixes cont
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from seqcritic.data.vocabulary import END
+from seqcritic.contracts.actor import Actor, Memory, State
 from seqcritic.draws import choose, draw_numbers, fork
 from seqcritic.errors import NonFiniteError
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
-from seqcritic.models.decoder import State
+from seqcritic.tensors import rows as all_rows
 
 
-@dataclass(frozen=True)
-class Continuations:
+class Prefixes(NamedTuple):
+    """Prefixes to be continued, and what they are continued by."""
+
+    state: State  # after the prefix
+    rows: Tensor  # [R], the sampled row
+    places: Tensor  # [R], the last place taken over from it
+    numbers: Tensor  # [R, T], random, of the tokens that follow
+
+
+class Continuations(NamedTuple):
     """Whole sequences [R, T], each the prefix of a sampled row up to and including its place and what was drawn."""
 
     rows: Tensor  # [R], the sampled row
     places: Tensor  # [R], the last place taken over from it
-    tokens: Tensor  # [R, T], end tokens after the end
+    tokens: Tensor  # [R, T], padded after the end
     entropies: Tensor  # [R], the sum of the actor's entropies from the first drawn token on
 
 
@@ -38,52 +44,46 @@ def continue_prefixes(
     """
     own = fork(generator)
     width = int(caps.max())
-    states, numbers, rows, places = [], [], [], []
+    prefixes = []
     state = actor.start(memory)
+    dtype = actor.view(state).dtype
     for place in range(tokens.shape[1] - 1):
         state = actor.step(memory, state, tokens[:, place])
         going = mask[:, place + 1].nonzero()[:, 0].repeat_interleave(count)
         drawn = draw_numbers(own, width, len(tokens) * count).to(tokens.device)
-        numbers.append(drawn[:, mask[:, place + 1].repeat_interleave(count)])
-        states.append(state.select(going))
-        rows.append(going)
-        places.append(torch.full_like(going, place))
-    if not rows:
+        numbers = drawn[:, mask[:, place + 1].repeat_interleave(count)]
+        prefixes.append(Prefixes(all_rows.select(state, going), going, torch.full_like(going, place), numbers.T))
+    if not prefixes:
         nothing = tokens.new_empty(0)
-        return Continuations(nothing, nothing, tokens[:0], nothing.to(memory.keys.dtype))
-    return _draw(
-        actor, memory, State.stack(states), tokens, torch.cat(rows), torch.cat(places), caps, torch.cat(numbers, dim=1)
-    )
+        return Continuations(nothing, nothing, tokens[:0], nothing.to(dtype))
+    # States that grow with the prefix cannot stand side by side: their places are then continued one after the other.
+    groups = [all_rows.cat(prefixes)] if actor.fixed_size_state else prefixes
+    return all_rows.cat([_draw(actor, memory, group, tokens, caps, dtype) for group in groups])
 
 
 def _draw(
-    actor: Actor,
-    memory: Memory,
-    state: State,
-    tokens: Tensor,
-    rows: Tensor,
-    places: Tensor,
-    caps: Tensor,
-    numbers: Tensor,
+    actor: Actor, memory: Memory, prefixes: Prefixes, tokens: Tensor, caps: Tensor, dtype: torch.dtype
 ) -> Continuations:
-    """Draw on from the states after the prefixes, with numbers [T, R]; what has ended leaves the batch."""
+    """Draw on from the states after the prefixes; what has ended leaves the batch."""
+    state, rows, places, numbers = prefixes
+    padding = actor.special.padding
     steps = torch.arange(int(caps.max()), device=tokens.device)
-    padded = torch.nn.functional.pad(tokens, (0, len(steps) - tokens.shape[1]), value=END)
-    output = torch.where(steps <= places[:, None], padded[rows], END)
-    entropies = torch.zeros(len(rows), dtype=state.hidden.dtype, device=rows.device)
-    memory = memory.select(rows)
+    padded = torch.nn.functional.pad(tokens, (0, len(steps) - tokens.shape[1]), value=padding)
+    output = torch.where(steps <= places[:, None], padded[rows], padding)
+    entropies = torch.zeros(len(rows), dtype=dtype, device=rows.device)
+    memory = all_rows.select(memory, rows)
     active = torch.arange(len(rows), device=rows.device)
     for step in range(len(steps)):
         distribution = torch.softmax(actor.logits(state), dim=1)
         if not bool(torch.isfinite(distribution).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
-        chosen = choose(distribution, numbers[step, active])
+        chosen = choose(distribution, numbers[active, step])
         place = places[active] + 1 + step
         output[active, place] = chosen
         entropies[active] += torch.special.entr(distribution).sum(dim=1)
-        going = (chosen != END) & (place + 1 < caps[rows[active]])
+        going = ~actor.special.is_end(chosen) & (place + 1 < caps[rows[active]])
         if not bool(going.any()):
             break
-        active, chosen, memory, state = active[going], chosen[going], memory.select(going), state.select(going)
+        active, chosen, memory, state = all_rows.select((active, chosen, memory, state), going)
         state = actor.step(memory, state, chosen)
     return Continuations(rows, places, output, entropies)

@@ -15,10 +15,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqcritic.data.vocabulary import END
+from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.errors import NonFiniteError
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
+from seqcritic.tensors import rows as all_rows
 
 
 class Violations(NamedTuple):
@@ -27,7 +26,7 @@ class Violations(NamedTuple):
     rows: Tensor  # [N], the example
     starts: Tensor  # [N], the first place after the last restart: all before is the reference's
     places: Tensor  # [N], the last place
-    tokens: Tensor  # [N, T], the rival, end tokens after `places`
+    tokens: Tensor  # [N, T], the rival, padding after `places`
 
 
 @torch.no_grad()
@@ -38,18 +37,19 @@ def find_violations(
     num_examples, num_steps = references.shape
     examples = torch.arange(num_examples, device=references.device)
     first_places = examples[:, None] * width  # of each example in [B * K]
-    memory = memory.repeat(width)
+    memory = all_rows.repeat(memory, width)
     state = actor.start(memory)
     scores = torch.full((num_examples, width), -torch.inf, dtype=torch.float64, device=references.device)
     scores[:, 0] = 0
-    tokens = torch.full((num_examples, width, num_steps), END, dtype=torch.int64, device=references.device)
+    padding = actor.special.padding
+    tokens = torch.full((num_examples, width, num_steps), padding, dtype=torch.int64, device=references.device)
     starts = torch.zeros_like(examples)
     last_places = mask.sum(dim=1) - 1
     found: list[Violations] = []
     for step in range(num_steps):
         steps = torch.log_softmax(actor.logits(state), dim=1).double().view(num_examples, width, -1)
         if step:
-            steps = _close_ended(steps, tokens[:, :, step - 1] == END)
+            steps = _close_ended(steps, actor.special.is_over(tokens[:, :, step - 1]), padding)
         reference_token = references[:, step]
         sums = scores[:, :, None] + steps
         reference_score = sums[examples, 0, reference_token]
@@ -75,12 +75,12 @@ def find_violations(
         tokens = tokens[examples[:, None], parents]
         tokens[:, :, step] = chosen
         if step + 1 < num_steps:
-            state = actor.step(memory, state.select((first_places + parents).flatten()), chosen.flatten())
+            state = actor.step(memory, all_rows.select(state, (first_places + parents).flatten()), chosen.flatten())
     return Violations(*(torch.cat(fields) for fields in zip(*found, strict=True)))
 
 
-def _close_ended(steps: Tensor, ended: Tensor) -> Tensor:
-    """Let what has ended [B, K] go on with an end token only, which costs nothing, in log-probabilities [B, K, V]."""
+def _close_ended(steps: Tensor, ended: Tensor, padding: int) -> Tensor:
+    """Let what has ended [B, K] go on with padding only, which costs nothing, in log-probabilities [B, K, V]."""
     closed = torch.full_like(steps[0, 0], -torch.inf)
-    closed[END] = 0
+    closed[padding] = 0
     return torch.where(ended[:, :, None], closed, steps)

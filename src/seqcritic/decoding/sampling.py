@@ -10,22 +10,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqcritic.data.vocabulary import END
+from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.draws import choose, draw_numbers
 from seqcritic.errors import NonFiniteError
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
-from seqcritic.models.packed import Packed
+from seqcritic.tensors import rows as all_rows
+from seqcritic.tensors.packed import Packed
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Sampled predictions with what the sampling actor knew at each step; zeros where the mask is False."""
+    """Sampled predictions with what the sampling actor knew at each step.
+
+    Where the mask is False, tokens are padding and all else is 0.
+    """
 
     tokens: Tensor  # [B, T] int64
     mask: Tensor  # [B, T] bool, True up to and including the first end token or the cap
     probabilities: Packed  # [N, V], p(· | Ŷ_1..t-1)
-    states: Tensor  # [B, T, H], the state that produced token t
+    states: Tensor  # [B, T, H], the view of the state that produced token t
     entropies: Tensor  # [B, T], of the distributions
     log_taken: Tensor  # [B, T], log p(ŷ_t | Ŷ_1..t-1)
 
@@ -58,14 +60,14 @@ def sample(
         if given is not None and step < given[0].shape[1]:
             drawn = torch.where(given[1][rows] > step, given[0][rows, step], drawn)
         log_taken = logits.gather(1, drawn[:, None])[:, 0] - normalisers
-        columns.append((rows, drawn, distribution, state.hidden, entropies, log_taken))
-        going = (drawn != END) & (caps[rows] > step + 1)
+        columns.append((rows, drawn, distribution, actor.view(state), entropies, log_taken))
+        going = ~actor.special.is_end(drawn) & (caps[rows] > step + 1)
         if not bool(going.any()):
             break
         if not bool(going.all()):
-            rows, drawn, memory, state = rows[going], drawn[going], memory.select(going), state.select(going)
+            rows, drawn, memory, state = all_rows.select((rows, drawn, memory, state), going)
         state = actor.step(memory, state, drawn)
-    return collect(columns, len(caps))
+    return collect(columns, len(caps), actor.special.padding)
 
 
 def _normalisers(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
@@ -74,14 +76,14 @@ def _normalisers(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor
     return (logits.gather(1, place) - probabilities.gather(1, place).log())[:, 0]
 
 
-def collect(columns: list[tuple[Tensor, ...]], batch: int) -> Sample:
+def collect(columns: list[tuple[Tensor, ...]], batch: int, padding: int) -> Sample:
     """Return steps over the rows still alive, each with the fields of a sample, its rows in place of the mask."""
     rows, tokens, distributions, *others = (list(field) for field in zip(*columns, strict=True))
     places = torch.cat([alive * len(columns) + step for step, alive in enumerate(rows)])
     probabilities = Packed(torch.cat(distributions), places, (batch, len(columns)))
     padded = [probabilities.spread(torch.cat(field)) for field in (tokens, *others)]
     mask = probabilities.spread(torch.ones_like(places, dtype=torch.bool))
-    return Sample(padded[0], mask, probabilities, *padded[1:])
+    return Sample(padded[0].masked_fill(~mask, padding), mask, probabilities, *padded[1:])
 
 
 def default_caps(source_mask: Tensor) -> Tensor:
@@ -91,31 +93,26 @@ def default_caps(source_mask: Tensor) -> Tensor:
 
 @torch.no_grad()
 def greedy(actor: Actor, sources: Tensor, source_mask: Tensor) -> Tensor:
-    """Return the most probable token at each step, [B, T], end tokens as padding; see `decode_greedily`."""
+    """Return the most probable token at each step, [B, T], padded after the end; see `decode_greedily`."""
     return decode_greedily(actor, actor.encode(sources, source_mask), default_caps(source_mask))
 
 
 @torch.no_grad()
 def decode_greedily(actor: Actor, memory: Memory, caps: Tensor) -> Tensor:
-    """Return the most probable token at each step, [B, T], end tokens as padding, of encoded sources.
+    """Return the most probable token at each step, [B, T], padded after the end, of encoded sources.
 
     A row that never ends is cut at caps [B] tokens; rows leave the batch as they finish.
     """
     state = actor.start(memory)
-    output = torch.full((len(caps), int(caps.max())), END, dtype=torch.int64, device=caps.device)
+    output = torch.full((len(caps), int(caps.max())), actor.special.padding, dtype=torch.int64, device=caps.device)
     rows = torch.arange(len(caps), device=caps.device)
     for step in range(output.shape[1]):
         chosen = actor.logits(state).argmax(dim=1)
         output[rows, step] = chosen
-        going = (chosen != END) & (caps[rows] > step + 1)
+        going = ~actor.special.is_end(chosen) & (caps[rows] > step + 1)
         if not bool(going.any()):
             break
         if not bool(going.all()):
-            rows, chosen, memory, state = (
-                rows[going],
-                chosen[going],
-                memory.select(going),
-                state.select(going),
-            )
+            rows, chosen, memory, state = all_rows.select((rows, chosen, memory, state), going)
         state = actor.step(memory, state, chosen)
     return output

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqcritic.data.vocabulary import END
+from seqcritic.contracts.actor import Actor
 from seqcritic.decoding.beam import Hypothesis, beam_search
 from seqcritic.decoding.sampling import greedy
-from seqcritic.models.actor import Actor
 
 BEAM_PLACES = 2048  # hypotheses searched at once, so that memory does not grow with the width
 
@@ -39,9 +38,11 @@ def find_best(actor: Actor, sources: Tensor, source_mask: Tensor, search: Search
     if search.width == 1:
         return greedy(actor, sources.to(actor.device), source_mask.to(actor.device))
     best = [hypotheses[0].tokens for hypotheses in find_several(actor, sources, source_mask, search, 1)]
-    tokens = torch.full((len(best), max(map(len, best), default=0) + 1), END, dtype=torch.int64, device="cpu")
+    size = (len(best), max(map(len, best), default=0) + 1)
+    tokens = torch.full(size, actor.special.padding, dtype=torch.int64, device="cpu")
     for row, found in enumerate(best):
-        tokens[row, : len(found)] = torch.tensor(found, dtype=torch.int64, device="cpu")
+        ended = [*found, actor.special.end[0]]
+        tokens[row, : len(ended)] = torch.tensor(ended, dtype=torch.int64, device="cpu")
     return tokens
 
 

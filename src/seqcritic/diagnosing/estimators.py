@@ -21,15 +21,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.critic import Critic
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
 from seqcritic.methods.outlook import all_values
 from seqcritic.methods.rollout import Rollout, roll_out
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
-from seqcritic.models.critic import Critic
 from seqcritic.scores.score import Score
+from seqcritic.tensors import rows
 
 ACTOR_CRITIC = "actor-critic"
 CORRECTED = "corrected"
@@ -54,7 +54,7 @@ class Subject:
 
 def sample_examples(subject: Subject, batch: Batch, memory: Memory, generator: torch.Generator) -> Rollout:
     """Draw one rewarded sample for every example."""
-    return roll_out(subject.actor, memory.detach(), batch, subject.score, subject.shaping, generator)
+    return roll_out(subject.actor, rows.detach(memory), batch, subject.score, subject.shaping, generator)
 
 
 def draw_gradients(
@@ -80,7 +80,7 @@ def _gradients(
     tokens, mask = rollout.sample.tokens, rollout.sample.mask
     logits, states = actor.score(memory, tokens)
     with torch.no_grad():
-        values = all_values(subject.critic, subject.score, batch, tokens, mask, states)
+        values = all_values(subject.critic, subject.score, actor.special, batch, tokens, mask, states)
         returns = losses.returns_to_go(rollout.rewards, mask)
         linear = baseline(states)
         expected = losses.expected_values(torch.softmax(logits, dim=2), values)

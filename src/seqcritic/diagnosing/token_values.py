@@ -18,13 +18,14 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Memory
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import sample
 from seqcritic.diagnosing.estimators import Subject, sample_examples
 from seqcritic.methods.outlook import all_values
-from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores
-from seqcritic.models.attention import Memory
+from seqcritic.methods.rollout import prefix_scores, sample_limits
 from seqcritic.report.diagnosis import TokenValues
+from seqcritic.tensors import rows as all_rows
 
 TOKENS = 6
 CONTINUATIONS = 16
@@ -73,8 +74,8 @@ def _measure_batch(
     drawn = sample_examples(subject, batch, memory, generator).sample
     logits, states = actor.score(memory, drawn.tokens)
     probabilities = torch.softmax(logits, dim=2)
-    values = all_values(subject.critic, subject.score, batch, drawn.tokens, drawn.mask, states)
-    lengths = num_tokens(batch.references, batch.reference_mask)
+    values = all_values(subject.critic, subject.score, actor.special, batch, drawn.tokens, drawn.mask, states)
+    lengths = actor.special.lengths(batch.references, batch.reference_mask)
     for place in PLACES:
         steps = (place * lengths).long().clamp(max=drawn.mask.shape[1] - 1)
         alive = drawn.mask.gather(1, steps[:, None]).flatten().nonzero().flatten()
@@ -82,7 +83,7 @@ def _measure_batch(
             own, chances = values[rows, steps[rows]], probabilities[rows, steps[rows]]  # [B, V]
             weights, tokens = chances.topk(min(TOKENS, chances.shape[1]), dim=1)
             weights = (weights / weights.sum(dim=1, keepdim=True)).double()
-            part, known = batch.select(rows), memory.select(rows)
+            part, known = batch.select(rows), all_rows.select(memory, rows)
             returns = _continue(subject, part, known, drawn.tokens[rows], steps[rows], tokens, generator)
             favourites = chances.gather(1, own.argmax(dim=1, keepdim=True)).flatten()
             compared = compare_values(returns.double(), own.gather(1, tokens).double(), weights)
@@ -103,7 +104,8 @@ def _continue(
     many, ends = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]
     given = samples.repeat_interleave(repeats, dim=0)
     given = given.scatter(1, ends, tokens.flatten().repeat_interleave(CONTINUATIONS)[:, None])
-    caps = num_tokens(many.references, many.reference_mask) + EXTRA_STEPS
-    others = sample(subject.actor, memory.repeat(repeats), caps, generator, (given, ends[:, 0] + 1))
-    scores = prefix_scores(subject.score, others.tokens, others.mask, many)
+    special = subject.actor.special
+    caps = sample_limits(special, many)
+    others = sample(subject.actor, all_rows.repeat(memory, repeats), caps, generator, (given, ends[:, 0] + 1))
+    scores = prefix_scores(subject.score, special, others.tokens, others.mask, many)
     return (scores[:, -1] - scores.gather(1, ends)[:, 0]).view(*tokens.shape, CONTINUATIONS)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor, SpecialTokens
+from seqcritic.contracts.critic import Critic
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.outlook import all_values
-from seqcritic.models.actor import Actor
-from seqcritic.models.critic import Critic
 from seqcritic.report import values as report
 from seqcritic.scores.score import Score, rewards_from_prefixes
 
@@ -60,26 +59,26 @@ def inspect_example(
     """
     assert len(example) == 1, "one example at a time"
     rewarded, example = example.to(torch.device("cpu")), example.to(actor.device)
-    tokens = _greedy_tokens(actor, example) if prediction is None else [*prediction, END]
+    special = actor.special
+    tokens = _greedy_tokens(actor, example) if prediction is None else [*prediction, special.end[0]]
     taken_T = torch.tensor(tokens, device=actor.device)
     memory = actor.encode(example.sources, example.source_mask)
     logits_BTV, states_BTH = actor.score(memory, taken_T[None])
     probabilities_TV = torch.softmax(logits_BTV, dim=2)[0]
-    source_attention_TS = actor.decoder.attend(memory, taken_T[None])[0]
+    source_attention = _shown(actor.attention(memory, taken_T[None]), len(tokens))
 
     critic_memory = critic.encode(example.references, example.reference_mask)
     everywhere = torch.ones_like(taken_T[None], dtype=torch.bool)
-    values_TV = all_values(critic, judge.score, example, taken_T[None], everywhere, states_BTH)[0]
-    extra = states_BTH if critic.reads_actor_states else None
-    reference_attention_TU = critic.decoder.attend(critic_memory, taken_T[None], extra)[0]
+    values_TV = all_values(critic, judge.score, special, example, taken_T[None], everywhere, states_BTH)[0]
+    reference_attention = _shown(critic.attention(critic_memory, taken_T[None], states_BTH), len(tokens))
     if not bool((torch.isfinite(values_TV) & torch.isfinite(probabilities_TV)).all()):
         raise NonFiniteError("a value of the critic or a probability of the actor is not finite")
 
-    rewards = _rewards(judge, tokens, rewarded)
+    rewards = _rewards(judge, tokens, rewarded, special)
     best_TK, likeliest_TK = _leaders(values_TV, top), _leaders(probabilities_TV, top)
 
     def candidate(step: int, number: int) -> report.Candidate:
-        text = _text_of(number, wording.target_tokens)
+        text = _text_of(number, wording.target_tokens, special)
         return report.Candidate(text, values_TV[step, number].item(), probabilities_TV[step, number].item())
 
     steps = []
@@ -93,15 +92,15 @@ def inspect_example(
                 reward=rewards[step],
                 best=tuple(candidate(step, other) for other in best_TK[step]),
                 likeliest=tuple(candidate(step, other) for other in likeliest_TK[step]),
-                source_attention=tuple(source_attention_TS[step].tolist()),
-                reference_attention=tuple(reference_attention_TU[step].tolist()),
+                source_attention=source_attention[step],
+                reference_attention=reference_attention[step],
             )
         )
     return report.ValueTable(
-        source=_texts_of(example.sources, wording.source_tokens),
-        reference=_texts_of(example.references, wording.target_tokens),
+        source=_texts_of(example.sources, wording.source_tokens, special),
+        reference=_texts_of(example.references, wording.target_tokens, special),
         steps=tuple(steps),
-        prediction=wording.target_text([number for number in tokens if number != END]),
+        prediction=wording.target_text([number for number in tokens if number not in special.end]),
         score_name=judge.name,
         title=title,
         note=note,
@@ -111,13 +110,19 @@ def inspect_example(
 def _greedy_tokens(actor: Actor, example: Batch) -> list[int]:
     """Return the greedy prediction with its end token, or without one where the cap cut it."""
     tokens: list[int] = greedy(actor, example.sources, example.source_mask)[0].tolist()
-    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+    kept = int(actor.special.up_to_end(torch.tensor([tokens])).sum())
+    return tokens[:kept]
 
 
-def _rewards(judge: Judge, tokens: Sequence[int], example: Batch) -> list[float]:
+def _shown(attention: Tensor | None, num_steps: int) -> list[tuple[float, ...]]:
+    """Return the attention [1, T, S] of each step, or nothing for each where it is not known."""
+    return [()] * num_steps if attention is None else [tuple(weights) for weights in attention[0].tolist()]
+
+
+def _rewards(judge: Judge, tokens: Sequence[int], example: Batch, special: SpecialTokens) -> list[float]:
     """Return the reward of each token [T], as in training."""
     predictions = torch.tensor([tokens])
-    lengths = (predictions != END).sum(dim=1)
+    lengths = (~special.is_end(predictions)).sum(dim=1)
     reference_lengths = example.reference_mask.sum(dim=1) - 1
     prefixes = judge.score.prefix_scores(predictions, lengths, example.references, reference_lengths)
     everything = torch.ones_like(predictions, dtype=torch.bool)
@@ -131,10 +136,10 @@ def _leaders(scores_TV: Tensor, top: int) -> list[list[int]]:
     return leaders
 
 
-def _texts_of(tokens: Tensor, tokens_of: TokensOf) -> tuple[str, ...]:
-    return tuple(_text_of(number, tokens_of) for number in tokens[0].tolist())
+def _texts_of(tokens: Tensor, tokens_of: TokensOf, special: SpecialTokens) -> tuple[str, ...]:
+    return tuple(_text_of(number, tokens_of, special) for number in tokens[0].tolist())
 
 
-def _text_of(number: int, tokens_of: TokensOf) -> str:
+def _text_of(number: int, tokens_of: TokensOf, special: SpecialTokens) -> str:
     """Return the text of one token; asked for one by one, for vocabularies stop at the end token."""
-    return report.END if number == END else tokens_of([number])[0]
+    return report.END if number in special.end else tokens_of([number])[0]

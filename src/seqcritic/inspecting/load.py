@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from seqcritic.config import DeviceName, ScoreSettings
+from seqcritic.contracts.critic import Critic
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.spelling import SpellingData
 from seqcritic.data.task import Task
@@ -16,7 +17,7 @@ from seqcritic.data.translation import TranslationData
 from seqcritic.data.vocabulary import normalise_spelling, spelling_table
 from seqcritic.errors import UserError
 from seqcritic.inspecting.gather import Judge, TokensOf, Wording, inspect_example
-from seqcritic.models.critic import Critic
+from seqcritic.models.build import build_critic
 from seqcritic.report.values import ValueTable
 from seqcritic.training.checkpoint import load_weights
 from seqcritic.training.model import Model, load_model, read_network
@@ -72,8 +73,7 @@ def load_critic(run: str | Path, model: Model) -> Critic:
             raise UserError(f"{run} was exported without its critic; give the run that it comes from")
         raise UserError(f"{run} has no critic ({label} trains none); give a run of actor-critic or reinforce-critic")
     weights, _ = read_network(run, "critic")
-    settings = model.settings
-    critic = Critic(settings.critic, model.task.num_target_tokens, settings.actor.hidden, torch.Generator())
+    critic = build_critic(model.settings, model.actor, torch.Generator())
     load_weights(critic, weights, str(run))
     return critic.to(model.actor.device).eval()
 

@@ -19,7 +19,7 @@ from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.rollout import Draw
-from seqcritic.models.packed import Packed
+from seqcritic.tensors.packed import Packed
 
 
 class ActorCritic(RewardMethod):

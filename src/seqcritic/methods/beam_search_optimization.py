@@ -26,17 +26,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.decoding.reference_beam import Violations, find_violations
 from seqcritic.method_settings import BeamSearchOptimizationSettings
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import encode_for_likelihood, encode_for_rewards, score_beside_references
-from seqcritic.methods.rollout import up_to_end
+from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
 from seqcritic.scores.score import Score
+from seqcritic.tensors import rows
 
 MARGIN = 1.0
 
@@ -55,14 +55,15 @@ class BeamSearchOptimization(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the loss of the violations of one search; draws nothing but what is dropped."""
         actor = networks.actor
-        memory = encode_for_rewards(actor, batch, self.settings, generator)
-        likelihood = encode_for_likelihood(actor, batch, memory, self.settings, generator)
+        masks = draw_reward_masks(actor, batch, self.settings, generator)
+        memory = actor.encode(batch.sources, batch.source_mask, masks)
+        likelihood = encode_for_likelihood(actor, batch, memory, masks, self.settings, generator)
         width = beam_width(self.settings.beam_search_optimization, progress)
-        found = find_violations(actor, memory.detach(), batch.references, batch.reference_mask, width, MARGIN)
-        costs = violation_costs(found, batch.references, self.score)
+        found = find_violations(actor, rows.detach(memory), batch.references, batch.reference_mask, width, MARGIN)
+        costs = violation_costs(found, batch.references, self.score, actor.special)
 
         long = found.places > found.starts
-        mask = _up_to_place(found)
+        mask = _up_to_place(found, actor.special)
         seen = score_beside_references(
             actor, memory, found.tokens[long], mask[long], batch, True, likelihood, rows=found.rows[long]
         )
@@ -87,21 +88,21 @@ class BeamSearchOptimization(RewardMethod):
         return Outcome(loss, measurements | seen.likelihood_measurement())
 
 
-def violation_costs(found: Violations, references: Tensor, score: Score) -> Tensor:
+def violation_costs(found: Violations, references: Tensor, score: Score, special: SpecialTokens) -> Tensor:
     """Return Δ [N] of the violations, in the default dtype."""
     steps = torch.arange(references.shape[1], device=references.device)
     source = (found.starts[:, None] + steps).clamp(max=references.shape[1] - 1)  # [N, T]
     inside = steps <= (found.places - found.starts)[:, None]
-    rivals = torch.where(inside, found.tokens.gather(1, source), END)
-    ours = torch.where(inside, references[found.rows].gather(1, source), END)
-    lengths, our_lengths = ((part != END).sum(dim=1) for part in (rivals, ours))
+    rivals = torch.where(inside, found.tokens.gather(1, source), special.padding)
+    ours = torch.where(inside, references[found.rows].gather(1, source), special.padding)
+    lengths, our_lengths = ((~special.is_over(part)).sum(dim=1) for part in (rivals, ours))
     reached = score.prefix_scores(rivals, lengths, ours, our_lengths)[:, -1]
     possible = score.prefix_scores(ours, our_lengths, ours, our_lengths)[:, -1]
     share = reached / torch.where(possible > 0, possible, 1.0)
     return torch.where(possible > 0, (1 - share).clamp(min=0), 1.0)
 
 
-def _up_to_place(found: Violations) -> Tensor:
+def _up_to_place(found: Violations, special: SpecialTokens) -> Tensor:
     """Return [N, T], True on the rivals' tokens up to their places and their first end tokens."""
     steps = torch.arange(found.tokens.shape[1], device=found.tokens.device)
-    return (steps <= found.places[:, None]) & up_to_end(found.tokens)
+    return (steps <= found.places[:, None]) & special.up_to_end(found.tokens)

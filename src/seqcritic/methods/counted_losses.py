@@ -11,11 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor
 from seqcritic.decoding.sampling import Sample
 from seqcritic.methods import losses, vocabulary_sums
-from seqcritic.models.actor import Actor
-from seqcritic.models.packed import Packed
 from seqcritic.models.recurrence import plain_loops
+from seqcritic.tensors.packed import Packed
 
 
 def log_taken(logits: Packed, tokens: Tensor) -> Tensor:
@@ -28,11 +28,13 @@ def log_taken(logits: Packed, tokens: Tensor) -> Tensor:
 
 def sampled_log_taken(actor: Actor, features: Packed, sample: Sample) -> Tensor:
     """log p(ŷ_t) of what this very actor has just drawn: known from then, only the gradient is left to compute."""
-    read_out = actor.decoder.read_out
-    inputs, tokens = read_out.inputs(features.rows), features.take(sample.tokens)
+    layer = actor.output_layer()
+    if layer is None:
+        return log_taken(actor.logits_of(features), sample.tokens)
+    inputs, tokens = layer.inputs(features.rows), features.take(sample.tokens)
     probabilities, known = features.align(sample.probabilities), features.take(sample.log_taken)
     return features.spread(
-        vocabulary_sums.known_log_taken(inputs, read_out.weight, read_out.bias, tokens, probabilities, known)
+        vocabulary_sums.known_log_taken(inputs, layer.weight, layer.bias, tokens, probabilities, known)
     )
 
 

@@ -21,8 +21,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.critic import Critic
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample, collect
 from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.method_settings import DaggerSettings
@@ -30,10 +31,8 @@ from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
-from seqcritic.models.critic import Critic
-from seqcritic.models.packed import Packed
+from seqcritic.tensors import rows as all_rows
+from seqcritic.tensors.packed import Packed
 
 
 def expert_share(settings: DaggerSettings, progress: float) -> float:
@@ -55,7 +54,8 @@ class Dagger(ActorCritic):
             return None
         assert networks.critic is not None
         with torch.no_grad():
-            memory = networks.critic.encode(batch.references, batch.reference_mask).repeat(self.settings.samples)
+            memory = networks.critic.encode(batch.references, batch.reference_mask)
+            memory = all_rows.repeat(memory, self.settings.samples)
         return partial(sample_mixture, critic=networks.critic, critic_memory=memory, share=share)
 
 
@@ -76,22 +76,24 @@ def sample_mixture(
     num_steps = int(caps.max())
     numbers = draw_numbers(generator, num_steps, len(caps)).to(caps.device)
     asks_expert = draw_uniform(generator, num_steps, len(caps)).to(caps.device) < share  # [T, B]
-    state, critic_state = actor.start(memory), critic.decoder.start(critic_memory)
+    state = actor.start(memory)
+    critic_state = critic.start(critic_memory, actor.view(state))
     rows = torch.arange(len(caps), device=caps.device)
     columns: list[tuple[Tensor, ...]] = []
     for step in range(num_steps):
         distribution = torch.softmax(actor.logits(state), dim=1)
-        expert = critic.decoder.outputs(critic_state).argmax(dim=1)
+        expert = critic.next_values(critic_memory, critic_state).argmax(dim=1)
         tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
         log_taken = distribution.gather(1, tokens[:, None])[:, 0].log()
         entropies = torch.special.entr(distribution).sum(dim=1)
-        columns.append((rows, tokens, distribution, state.hidden, entropies, log_taken))
-        going = (tokens != END) & (caps[rows] > step + 1)
+        columns.append((rows, tokens, distribution, actor.view(state), entropies, log_taken))
+        going = ~actor.special.is_end(tokens) & (caps[rows] > step + 1)
         if not bool(going.any()):
             break
         rows, tokens = rows[going], tokens[going]
-        memory, critic_memory = memory.select(going), critic_memory.select(going)
-        state = actor.step(memory, state.select(going), tokens)
-        extra = state.hidden if critic.reads_actor_states else None
-        critic_state = critic.decoder.step(critic_memory, critic_state.select(going), tokens, extra)
-    return collect(columns, len(caps))
+        memory, critic_memory, state, critic_state = all_rows.select(
+            (memory, critic_memory, state, critic_state), going
+        )
+        state = actor.step(memory, state, tokens)
+        critic_state = critic.step(critic_memory, critic_state, tokens, actor.view(state))
+    return collect(columns, len(caps), actor.special.padding)

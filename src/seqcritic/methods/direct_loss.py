@@ -24,17 +24,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.data.batch import Batch
 from seqcritic.data.batch import pad as pad_lists
-from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import search_memory
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import encode_for_likelihood, encode_for_rewards, score_beside_references
-from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores, roll_out, up_to_end
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
+from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
+from seqcritic.methods.rollout import prefix_scores, roll_out, sample_limits
+from seqcritic.tensors import rows
 
 
 def choose_pairs(log_probabilities: Tensor, scores: Tensor, low: float, high: float) -> Tensor:
@@ -61,13 +60,17 @@ class DirectLoss(RewardMethod):
         low = 0.0 if own.direction == "better" else -own.epsilon
         high = 0.0 if own.direction == "worse" else own.epsilon
         actor = networks.actor
-        memory = encode_for_rewards(actor, batch, self.settings, generator)
-        likelihood = encode_for_likelihood(actor, batch, memory, self.settings, generator)
+        masks = draw_reward_masks(actor, batch, self.settings, generator)
+        memory = actor.encode(batch.sources, batch.source_mask, masks)
+        likelihood = encode_for_likelihood(actor, batch, memory, masks, self.settings, generator)
         tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
         pairs = choose_pairs(log_probabilities, scores, low, high)  # [B, 2]
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
-        within = torch.arange(chosen.shape[1], device=chosen.device) < limits(batch).repeat_interleave(2)[:, None]
-        mask = up_to_end(chosen) & within
+        within = (
+            torch.arange(chosen.shape[1], device=chosen.device)
+            < sample_limits(actor.special, batch).repeat_interleave(2)[:, None]
+        )
+        mask = actor.special.up_to_end(chosen) & within
         weight = self.settings.likelihood_weight
         seen = score_beside_references(actor, memory, chosen, mask, batch, False, likelihood)
         of_pairs = log_taken(seen.logits, chosen).sum(dim=1).view(-1, 2)
@@ -89,14 +92,18 @@ class DirectLoss(RewardMethod):
         """Return tokens [B, N, T], log-probabilities and scores [B, N] of the beam's best and samples; what to log."""
         own = self.settings.direct_loss
         repeated = batch.repeat(own.samples)
-        rollout = roll_out(actor, memory.detach().repeat(own.samples), repeated, self.score, self.shaping, generator)
+        rollout = roll_out(
+            actor, rows.repeat(rows.detach(memory), own.samples), repeated, self.score, self.shaping, generator
+        )
         sample = rollout.sample
         sampled = sample.log_taken.sum(dim=1)
         found, searched = self._search(actor, memory, batch)
-        scores = prefix_scores(self.score, found.flatten(0, 1), found.flatten(0, 1) != END, batch.repeat(own.width))
+        special, searched_tokens = actor.special, found.flatten(0, 1)
+        counted = special.up_to_end(searched_tokens) & (searched_tokens != special.padding)
+        scores = prefix_scores(self.score, special, searched_tokens, counted, batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])
         tokens = sample.tokens.view(len(batch), own.samples, -1)
-        both = [pad(part, (0, width - part.shape[2]), value=END) for part in (found, tokens)]
+        both = [pad(part, (0, width - part.shape[2]), value=special.padding) for part in (found, tokens)]
         return (
             torch.cat(both, dim=1),
             torch.cat([searched, sampled.view(len(batch), -1).to(searched.dtype)], dim=1),
@@ -107,7 +114,7 @@ class DirectLoss(RewardMethod):
     def _search(self, actor: Actor, memory: Memory, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the beam's best [B, W, T] and their log-probabilities [B, W]; the last again where there are fewer."""
         width = self.settings.direct_loss.width
-        found = search_memory(actor, memory, limits(batch), width, num_best=width)
+        found = search_memory(actor, memory, sample_limits(actor.special, batch), width, num_best=width)
         full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
         tokens, _ = pad_lists([hypothesis.tokens for hypotheses in full for hypothesis in hypotheses])
         log_probabilities = [[hypothesis.log_probability for hypothesis in hypotheses] for hypotheses in full]
@@ -116,8 +123,3 @@ class DirectLoss(RewardMethod):
             tokens.view(len(batch), width, -1).to(device),
             torch.tensor(log_probabilities, dtype=torch.float64, device=device),
         )
-
-
-def limits(batch: Batch) -> Tensor:
-    """Return how many tokens [B] a candidate may have, its end token counted: as many as a sample."""
-    return num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS

@@ -2,9 +2,9 @@
 
     q(Ŷ | Y) ∝ w^d(Ŷ, Y)   over all Ŷ of at most 2|Y| + 10 tokens,   w = exp(−(1 + ln v) / τ)
 
-v is the number of tokens without the end token. Sequences at a distance are too many to list and have no closed count,
-but edit scripts have: each reference token is kept after some insertions (none mostly), replaced, or deleted, and more
-insertions may follow the last one. With r = w (v − 1) the scripts of a token weigh
+v is the number of tokens without the end token, which are numbered 1..v. Sequences at a distance are too many to list
+and have no closed count, but edit scripts have: each reference token is kept after some insertions (none mostly),
+replaced, or deleted, and more insertions may follow the last one. With r = w (v − 1) the scripts of a token weigh
 
     kept after i insertions of other tokens: r^i, in all 1 / (1 − r)       replaced: r       deleted: w
 
@@ -23,11 +23,11 @@ import math
 import torch
 from torch import Tensor
 
-from seqcritic.data.vocabulary import END
 from seqcritic.draws import draw_uniform, fork
 from seqcritic.scores.edit_distance import prefix_distances
 
 EXTRA_TOKENS = 10
+NOTHING = 0  # what stands after a sequence
 
 
 def edit_weight(num_tokens: int, temperature: float) -> float:
@@ -38,7 +38,7 @@ def edit_weight(num_tokens: int, temperature: float) -> float:
 def draw_edited(
     references: Tensor, lengths: Tensor, num_tokens: int, temperature: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Return sequences [B, N], end tokens as padding, and their lengths [B], one drawn for each reference [B, U].
+    """Return sequences [B, N], 0 after their ends, and their lengths [B], one drawn for each reference [B, U].
 
     Lengths count tokens without the end token; all tokens are in 1..num_tokens. The generator moves by one draw; what
     a row becomes depends on its own numbers only.
@@ -48,7 +48,7 @@ def draw_edited(
     weight = edit_weight(num_tokens, temperature)
     limits = 2 * lengths + EXTRA_TOKENS
     width = int(limits.max())
-    tokens = torch.full((num_rows, width), END, device="cpu")
+    tokens = torch.full((num_rows, width), NOTHING, device="cpu")
     drawn_lengths = torch.zeros_like(lengths)
     own = fork(generator)
     rows = torch.arange(num_rows, device="cpu")
@@ -89,13 +89,13 @@ def _edit(
     position = torch.arange(symbols.shape[1], device="cpu")
     owner = torch.searchsorted(ends, position.expand_as(symbols).contiguous(), right=True)
     owner = torch.minimum(owner, lengths[:, None])
-    beside = torch.nn.functional.pad(references, (0, 1), value=END).gather(1, owner)
+    beside = torch.nn.functional.pad(references, (0, 1), value=NOTHING).gather(1, owner)
     is_end = owner == lengths[:, None]
     others = 1 + (symbols * (num_tokens - 1)).long()
     fresh = torch.where(is_end, 1 + (symbols * num_tokens).long(), others + (others >= beside).long())
     stays = kept.gather(1, owner) & (position == ends.gather(1, owner) - 1)
     edited = torch.where(stays, beside, fresh)
-    return torch.where(position < ends[:, -1:], edited, END), ends[:, -1]
+    return torch.where(position < ends[:, -1:], edited, NOTHING), ends[:, -1]
 
 
 def _geometric(uniform: Tensor, ratio: float) -> Tensor:
@@ -120,7 +120,7 @@ def _log_excess(
     nothing = torch.full((len(sizes), len(places)), -torch.inf, dtype=torch.float64, device="cpu")
     settled, pending = (cost * places).expand_as(nothing).double(), nothing
     # What the next insertion must differ from; nothing at the reference's end.
-    beside = torch.where(places < lengths[:, None], torch.nn.functional.pad(references, (0, 1), value=END), END)
+    beside = torch.where(places < lengths[:, None], torch.nn.functional.pad(references, (0, 1), value=NOTHING), NOTHING)
     totals = [torch.logaddexp(settled, pending)]
     for step in range(int(sizes.max())):
         token = edited[:, step, None]

@@ -20,7 +20,7 @@ from torch import Tensor
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.counted_losses import soft_values
 from seqcritic.methods.losses import mean_over_sequences
-from seqcritic.models.packed import Packed
+from seqcritic.tensors.packed import Packed
 
 
 class EntropyActorCritic(ActorCritic):

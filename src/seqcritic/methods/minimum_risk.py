@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import Experience, experience
@@ -54,25 +54,27 @@ class MinimumRisk(RewardMethod):
             samples=own.samples,
             with_references=True,
         )
-        log_probabilities, scores, candidates = self._candidates(seen, batch)
+        log_probabilities, scores, candidates = self._candidates(seen, batch, networks.actor.special)
         left_out = repeated(candidates)
         loss = risk(log_probabilities, scores, left_out, own.sharpness)
         distinct = (~left_out).sum() / len(batch)
         measurements = {"actor_loss": loss.detach(), "distinct_candidates": distinct}
         return Outcome(seen.add_likelihood(loss, common.likelihood_weight), measurements | seen.measurements)
 
-    def _candidates(self, seen: Experience, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def _candidates(self, seen: Experience, batch: Batch, special: SpecialTokens) -> tuple[Tensor, Tensor, Tensor]:
         """Return log p and R [B, K] and tokens [B, K, T] of the reference and, after it, the samples."""
         assert seen.reference_log_taken is not None
         rows = (len(batch), -1)
         sample, references = seen.rollout.sample, batch.references
         of_reference, of_samples = seen.reference_log_taken.sum(dim=1), seen.log_taken.sum(dim=1)
-        reference_scores = prefix_scores(self.score, references, batch.reference_mask, batch)[:, -1:]
+        reference_scores = prefix_scores(self.score, special, references, batch.reference_mask, batch)[:, -1:]
         returns = seen.rollout.rewards.sum(dim=1).view(rows)
         # Tokens alone tell candidates apart: one that was cut is longer than any that ended before the same cap.
         width = max(sample.tokens.shape[1], references.shape[1])
-        tokens = pad(sample.tokens, (0, width - sample.tokens.shape[1]), value=END).view(len(batch), -1, width)
-        own = pad(references, (0, width - references.shape[1]), value=END)[:, None]
+        tokens, own = (
+            pad(part, (0, width - part.shape[1]), value=special.padding).view(len(batch), -1, width)
+            for part in (sample.tokens, references)
+        )
         return (
             torch.cat([of_reference[:, None], of_samples.view(rows)], dim=1),
             torch.cat([reference_scores.to(returns.dtype), returns], dim=1),

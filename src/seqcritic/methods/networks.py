@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqcritic.models.actor import Actor
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.critic import Critic
 from seqcritic.models.baseline import LinearBaseline
-from seqcritic.models.critic import Critic
 
 
 @dataclass

@@ -12,18 +12,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from seqcritic.contracts.actor import Actor, Masks, Memory
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.counted_losses import likelihood_loss, log_taken, sampled_log_taken
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
-from seqcritic.models import rows as rows_of
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
-from seqcritic.models.packed import Packed
 from seqcritic.models.recurrence import plain_loops
 from seqcritic.scores.score import Score
+from seqcritic.tensors import rows as rows_of
+from seqcritic.tensors.packed import Packed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +68,19 @@ class Experience(Scored):
         return log_taken(self.logits, sample.tokens)
 
 
-def encode_for_rewards(actor: Actor, batch: Batch, settings: MethodSettings, generator: torch.Generator) -> Memory:
-    """Return the memory that predictions are both drawn from and scored with: one policy, whatever it drops."""
-    masks = actor.draw_masks(len(batch), generator) if settings.reward_dropout == "held" else None
-    return actor.encode(batch.sources, batch.source_mask, masks)
+def draw_reward_masks(actor: Actor, batch: Batch, settings: MethodSettings, generator: torch.Generator) -> Masks | None:
+    """Return what is dropped where rewards are learnt from, in drawing as in scoring; None: nothing."""
+    held = settings.reward_dropout == "held" and actor.repeats_masks
+    return actor.draw_masks(len(batch), generator) if held else None
 
 
 def encode_for_likelihood(
-    actor: Actor, batch: Batch, memory: Memory, settings: MethodSettings, generator: torch.Generator
+    actor: Actor,
+    batch: Batch,
+    memory: Memory,
+    masks: Masks | None,
+    settings: MethodSettings,
+    generator: torch.Generator,
 ) -> Memory | None:
     """Return the memory of the likelihood term: that of the rewards, or one with masks where the rewards have none.
 
@@ -84,8 +88,8 @@ def encode_for_likelihood(
     """
     if settings.likelihood_weight == 0:
         return None
-    masks = None if settings.reward_dropout == "held" else actor.draw_masks(len(batch), generator)
-    return memory if masks is None else actor.encode(batch.sources, batch.source_mask, masks)
+    own = actor.draw_masks(len(batch), generator) if masks is None else None
+    return memory if own is None else actor.encode(batch.sources, batch.source_mask, own)
 
 
 def experience(
@@ -108,17 +112,18 @@ def experience(
     """
     actor, sampler = networks.actor, networks.sampling_actor
     repeats = settings.samples if samples is None else samples
-    memory = encode_for_rewards(actor, batch, settings, generator)
-    likelihood = encode_for_likelihood(actor, batch, memory, settings, generator)
+    masks = draw_reward_masks(actor, batch, settings, generator)
+    memory = actor.encode(batch.sources, batch.source_mask, masks)
+    likelihood = encode_for_likelihood(actor, batch, memory, masks, settings, generator)
     with torch.no_grad():
         # A delayed actor drops what the present one drops: it stays a delayed copy of the policy that is trained.
         sampler_memory = (
-            memory.detach() if sampler is actor else sampler.encode(batch.sources, batch.source_mask, memory.masks)
+            rows_of.detach(memory) if sampler is actor else sampler.encode(batch.sources, batch.source_mask, masks)
         )
     repeated = batch.repeat(repeats)
     rollout = roll_out(
         sampler,
-        sampler_memory.repeat(repeats),
+        rows_of.repeat(sampler_memory, repeats),
         repeated,
         score,
         shaping,
@@ -154,7 +159,7 @@ def score_beside_references(
     `rows`: the example of each sequence, where they are not M of each in a row.
     """
     num_sequences, num_steps = tokens.shape
-    memories = memory.repeat(num_sequences // len(batch)) if rows is None else memory.select(rows)
+    memories = rows_of.repeat(memory, num_sequences // len(batch)) if rows is None else rows_of.select(memory, rows)
     of_likelihood = None
     if likelihood is not None and likelihood is not memory:
         own_features, _ = actor.features(likelihood, batch.references, batch.reference_mask)

@@ -20,36 +20,41 @@ from typing import cast
 
 from torch import Tensor
 
+from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.critic import Critic
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
-from seqcritic.methods.rollout import num_tokens, prefix_scores
-from seqcritic.models.critic import Critic
-from seqcritic.models.packed import Packed
+from seqcritic.methods.rollout import prefix_scores
 from seqcritic.scores.score import ForesightScore, Score
+from seqcritic.tensors.packed import Packed
 
 
-def token_outlooks(score: Score, tokens: Tensor, mask: Tensor, batch: Batch, vocabulary_size: int) -> Packed:
+def token_outlooks(
+    score: Score, special: SpecialTokens, tokens: Tensor, mask: Tensor, batch: Batch, vocabulary_size: int
+) -> Packed:
     """Return Ψ − R [N, V] of all tokens at the places of tokens [B, T] where the mask [B, T] is True."""
-    reference_lengths = num_tokens(batch.references, batch.reference_mask)
+    reference_lengths = special.lengths(batch.references, batch.reference_mask)
     judged = (field.cpu() for field in (tokens, batch.references, reference_lengths))
     outlooks = cast(ForesightScore, score).outlooks(*judged).to(tokens.device)
-    gains = Packed.of(outlooks - prefix_scores(score, tokens, mask, batch)[:, :-1, None], mask)  # [N, U + 1]
+    gains = Packed.of(outlooks - prefix_scores(score, special, tokens, mask, batch)[:, :-1, None], mask)  # [N, U + 1]
     references = batch.references[gains.places // mask.shape[1]]  # [N, U]
     of_others = gains.rows[:, -1:].repeat(1, vocabulary_size)
     return gains._replace(rows=of_others.scatter_(1, references, gains.rows[:, :-1]))
 
 
-def add_outlooks(values: Packed, outlooks: Packed) -> Packed:
+def add_outlooks(values: Packed, outlooks: Packed, special: SpecialTokens) -> Packed:
     """Return Q̂ [N, V] from the network's values and the outlooks of the same places."""
     rows = values.rows + values.align(outlooks)
-    rows[:, END] = 0
+    rows[:, list(special.end)] = 0
     return values._replace(rows=rows)
 
 
-def all_values(critic: Critic, score: Score, batch: Batch, tokens: Tensor, mask: Tensor, states: Tensor) -> Tensor:
+def all_values(
+    critic: Critic, score: Score, special: SpecialTokens, batch: Batch, tokens: Tensor, mask: Tensor, states: Tensor
+) -> Tensor:
     """Return a critic's Q̂ [B, T, V] at the places of tokens [B, T], 0 outside the mask [B, T]."""
     memory = critic.encode(batch.references, batch.reference_mask)
     values = critic.counted_values(memory, tokens, states, mask)
     if critic.adds_outlook:
-        values = add_outlooks(values, token_outlooks(score, tokens, mask, batch, values.rows.shape[1]))
+        outlooks = token_outlooks(score, special, tokens, mask, batch, values.rows.shape[1])
+        values = add_outlooks(values, outlooks, special)
     return values.padded()

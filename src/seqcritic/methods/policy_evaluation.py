@@ -24,18 +24,18 @@ import torch
 from torch import Tensor
 
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import expected_values, taken_and_penalties
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import encode_for_rewards
+from seqcritic.methods.on_samples import draw_reward_masks
 from seqcritic.methods.outlook import add_outlooks, token_outlooks
 from seqcritic.methods.rollout import Rollout, roll_out
-from seqcritic.models.packed import Packed
 from seqcritic.scores.score import Score
+from seqcritic.tensors import rows
+from seqcritic.tensors.packed import Packed
 
 NOTHING = 1e-12  # a variance that is rounding
 
@@ -67,28 +67,28 @@ def evaluate_policy(
     assert critic is not None
     assert target_critic is not None
     sample, mask = rollout.sample, rollout.sample.mask
-    repeats = len(mask) // len(batch)
+    repeats, special = len(mask) // len(batch), networks.actor.special
     masks = critic.draw_masks(len(batch), generator)
-    memory = critic.encode(batch.references, batch.reference_mask, masks).repeat(repeats)
+    memory = rows.repeat(critic.encode(batch.references, batch.reference_mask, masks), repeats)
     values = critic.counted_values(memory, sample.tokens, actor_states, mask)
     fixed = values.detach()
     if masks is not None:
         with torch.no_grad():
-            memory = critic.encode(batch.references, batch.reference_mask).repeat(repeats)
+            memory = rows.repeat(critic.encode(batch.references, batch.reference_mask), repeats)
             fixed = critic.counted_values(memory, sample.tokens, actor_states, mask)
     outlooks = None
     if critic.adds_outlook:
-        outlooks = token_outlooks(score, sample.tokens, mask, batch.repeat(repeats), values.rows.shape[1])
+        outlooks = token_outlooks(score, special, sample.tokens, mask, batch.repeat(repeats), values.rows.shape[1])
     rewards = rollout.rewards
     if settings.temperature:
         rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
     returns = losses.returns_to_go(rewards, mask)
     if settings.temporal_difference:
         with torch.no_grad():
-            memory = target_critic.encode(batch.references, batch.reference_mask).repeat(repeats)
+            memory = rows.repeat(target_critic.encode(batch.references, batch.reference_mask), repeats)
             target_values = target_critic.counted_values(memory, sample.tokens, sample.states, mask)
             if outlooks is not None:
-                target_values = add_outlooks(target_values, outlooks)
+                target_values = add_outlooks(target_values, outlooks, special)
             state_values = expected_values(sample.probabilities, target_values)
             targets = losses.temporal_difference_targets(rewards, state_values, mask)
     else:
@@ -98,8 +98,8 @@ def evaluate_policy(
     predicted, penalties = taken_and_penalties(values, sample.tokens)
     if outlooks is not None:
         promised = outlooks.spread(losses.taken(outlooks.rows, outlooks.take(sample.tokens)))
-        predicted = torch.where(sample.tokens == END, 0.0, predicted + promised)
-        fixed = add_outlooks(fixed, outlooks)
+        predicted = torch.where(special.is_end(sample.tokens), 0.0, predicted + promised)
+        fixed = add_outlooks(fixed, outlooks, special)
     loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
     of_fixed = predicted if masks is None else fixed.spread(losses.taken(fixed.rows, fixed.take(sample.tokens)))
     counted = (field.detach()[mask] for field in (of_fixed, penalties, targets, returns))
@@ -139,7 +139,8 @@ class CriticTraining(RewardMethod):
         repeats = self.settings.samples
         actor = networks.actor
         with torch.no_grad():
-            memory = encode_for_rewards(actor, batch, self.settings, generator).repeat(repeats)
+            masks = draw_reward_masks(actor, batch, self.settings, generator)
+            memory = rows.repeat(actor.encode(batch.sources, batch.source_mask, masks), repeats)
         repeated = batch.repeat(repeats)
         rollout = roll_out(
             actor,

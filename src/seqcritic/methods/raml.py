@@ -15,13 +15,11 @@ from __future__ import annotations
 import torch
 
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.edited_targets import draw_edited
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import score_beside_references
-from seqcritic.methods.rollout import num_tokens
 from seqcritic.scores.edit_distance import prefix_distances
 
 
@@ -34,17 +32,22 @@ class Raml(RewardMethod):
         """Return the negative log-likelihood of the drawn targets."""
         actor, settings = networks.actor, self.settings
         repeated = batch.repeat(settings.samples)
-        reference_lengths = num_tokens(repeated.references, repeated.reference_mask)
-        tokens, lengths = draw_edited(
-            repeated.references, reference_lengths, actor.num_tokens - 1, settings.raml.temperature, generator
-        )
-        targets = torch.nn.functional.pad(tokens, (0, 1), value=END)
+        special = actor.special
+        reference_lengths = special.lengths(repeated.references, repeated.reference_mask)
+        # The sampler numbers the tokens that an answer may be made of from 1 on; 0 stands after the end.
+        ordinary = special.ordinary(actor.num_tokens).to(repeated.references.device)
+        numbered = torch.searchsorted(ordinary, repeated.references) + 1
+        numbered = numbered.masked_fill(~repeated.reference_mask | special.is_end(repeated.references), 0)
+        edited, lengths = draw_edited(numbered, reference_lengths, len(ordinary), settings.raml.temperature, generator)
+        tokens = torch.cat([ordinary.new_tensor([special.padding]), ordinary])[edited]
+        targets = torch.nn.functional.pad(tokens, (0, 1), value=special.padding)
+        targets = targets.scatter(1, lengths[:, None], special.end[0])
         mask = torch.arange(targets.shape[1], device=targets.device) <= lengths[:, None]
         memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
         likelihood = memory if settings.likelihood_weight > 0 else None
         scored = score_beside_references(actor, memory, targets, mask, batch, False, likelihood)
         loss = likelihood_loss(scored.logits, targets, mask)
-        distances = prefix_distances(tokens, repeated.references, reference_lengths)
+        distances = prefix_distances(edited, numbered, reference_lengths)
         distance = distances.gather(1, lengths[:, None]).to(loss.dtype).mean()
         measurements = {"actor_loss": loss.detach(), "target_distance": distance}
         return Outcome(

@@ -26,9 +26,8 @@ from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
 from seqcritic.methods.reinforce_multisample import ReinforceMultisample
 from seqcritic.methods.scheduled_sampling import ScheduledSampling
 from seqcritic.methods.self_critical import SelfCritical
-from seqcritic.models.actor import Actor
 from seqcritic.models.baseline import LinearBaseline
-from seqcritic.models.critic import Critic
+from seqcritic.models.build import build_actor, build_critic
 from seqcritic.scores.score import Score
 
 Network = TypeVar("Network", bound=torch.nn.Module)
@@ -64,14 +63,14 @@ def build_networks(
     settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
 ) -> Networks:
     """Return all networks of the settings' method with fresh weights; followers start as copies."""
-    networks = Networks(Actor(settings.actor, num_source_tokens, num_target_tokens, generator))
+    networks = Networks(build_actor(settings, num_source_tokens, num_target_tokens, generator))
     if settings.method.follower_speed < 1:
         networks.delayed_actor = _follower(networks.actor)
     if settings.method.needs_critic:
-        networks.critic = Critic(settings.critic, num_target_tokens, settings.actor.hidden, generator)
+        networks.critic = build_critic(settings, networks.actor, generator)
         networks.target_critic = _follower(networks.critic)
     if settings.method.traits.needs_baseline:
-        networks.baseline = LinearBaseline(settings.actor.hidden)
+        networks.baseline = LinearBaseline(networks.actor.state_size)
     return networks
 
 

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor, Memory, SpecialTokens
 from seqcritic.data.batch import Batch
-from seqcritic.data.vocabulary import END
 from seqcritic.decoding.continuing import continue_prefixes
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.errors import NonFiniteError
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
 from seqcritic.scores.score import Score, rewards_from_prefixes
 
 EXTRA_STEPS = 3  # a sample may outgrow its reference by this many tokens, as in the authors' runs
@@ -35,28 +33,23 @@ class Rollout:
 
     sample: Sample
     rewards: Tensor
+    special: SpecialTokens
     further_returns: Tensor | None = None
 
     def measurements(self, batch: Batch) -> dict[str, Tensor]:
         """Return what tells whether sampling goes well: return, length against the reference, entropy."""
         mask = self.sample.mask
-        lengths = num_tokens(self.sample.tokens, mask).sum()
+        lengths = self.special.lengths(self.sample.tokens, mask).sum()
         return {
             "sampled_return": self.rewards.sum() / len(mask),
-            "length_ratio": lengths / num_tokens(batch.references, batch.reference_mask).sum(),
+            "length_ratio": lengths / self.special.lengths(batch.references, batch.reference_mask).sum(),
             "policy_entropy": self.sample.entropies.sum() / mask.sum(),
         }
 
 
-def num_tokens(tokens: Tensor, mask: Tensor) -> Tensor:
-    """Return [B] counts of the tokens before the end token."""
-    return (mask & (tokens != END)).sum(dim=1)
-
-
-def up_to_end(tokens: Tensor) -> Tensor:
-    """Return [B, T], True up to and including the first end token of tokens [B, T]."""
-    ends = tokens == END
-    return ends.cumsum(dim=1) - ends.long() == 0
+def sample_limits(special: SpecialTokens, batch: Batch) -> Tensor:
+    """Return how many tokens [B] a sample may have, its end token counted."""
+    return special.lengths(batch.references, batch.reference_mask) + EXTRA_STEPS
 
 
 def roll_out(
@@ -77,29 +70,32 @@ def roll_out(
     With `num_given` [B], each sample begins with so many tokens of its reference. Each prefix of a sample is continued
     by `num_further` others, whose returns count entropies for `temperature`.
     """
-    caps = num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
+    special = actor.special
+    caps = sample_limits(special, batch)
     given = None if num_given is None else (batch.references, num_given)
     drawn = draw(actor, memory, caps, generator) if draw else sample(actor, memory, caps, generator, given)
-    prefixes = prefix_scores(score, drawn.tokens, drawn.mask, batch)
+    prefixes = prefix_scores(score, special, drawn.tokens, drawn.mask, batch)
     rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.states.dtype)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
     if not num_further:
-        return Rollout(drawn, rewards)
+        return Rollout(drawn, rewards, special)
     others = continue_prefixes(actor, memory, drawn.tokens, drawn.mask, caps, num_further, generator)
     rows, places = others.rows, others.places
-    scores = prefix_scores(score, others.tokens, others.tokens != END, batch.select(rows))[:, -1]
+    counted = special.up_to_end(others.tokens) & (others.tokens != special.padding)
+    scores = prefix_scores(score, special, others.tokens, counted, batch.select(rows))[:, -1]
     earned = (rewards.cumsum(dim=1) - rewards)[rows, places]  # before token t, by what the prefix has in common
     returns = scores.to(rewards.dtype) - earned + temperature * others.entropies
     # Where nothing follows, all samples that share the prefix have the last token's reward as their return.
     followed = torch.nn.functional.pad(drawn.mask[:, 1:], (0, 1))
     means = torch.where(followed, 0.0, rewards)
-    return Rollout(drawn, rewards, means.index_put((rows, places), returns / num_further, accumulate=True))
+    further = means.index_put((rows, places), returns / num_further, accumulate=True)
+    return Rollout(drawn, rewards, special, further)
 
 
-def prefix_scores(score: Score, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
+def prefix_scores(score: Score, special: SpecialTokens, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
     """Return the scores [B, T + 1] of all prefixes of tokens [B, T] against the batch's references."""
-    reference_lengths = num_tokens(batch.references, batch.reference_mask)
+    reference_lengths = special.lengths(batch.references, batch.reference_mask)
     # Scores are for the CPU: some are functions of texts, some count in float64.
-    judged = (field.cpu() for field in (tokens, num_tokens(tokens, mask), batch.references, reference_lengths))
+    judged = (field.cpu() for field in (tokens, special.lengths(tokens, mask), batch.references, reference_lengths))
     return score.prefix_scores(*judged).to(tokens.device)

@@ -20,6 +20,7 @@ import math
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.data.batch import Batch
 from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.method_settings import ScheduledSamplingSettings
@@ -27,8 +28,6 @@ from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import score_beside_references
-from seqcritic.models.actor import Actor
-from seqcritic.models.attention import Memory
 
 
 def reference_share(settings: ScheduledSamplingSettings, progress: float) -> float:

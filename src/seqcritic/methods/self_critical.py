@@ -17,7 +17,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import decode_greedily
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import Experience
-from seqcritic.methods.rollout import EXTRA_STEPS, num_tokens, prefix_scores
+from seqcritic.methods.rollout import prefix_scores, sample_limits
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 
 
@@ -26,7 +26,8 @@ class SelfCritical(SequenceReinforce):
 
     def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:
         """Return the greedy prediction's return [B, 1], by the policy that drew the samples, its dropout included."""
-        caps = num_tokens(batch.references, batch.reference_mask) + EXTRA_STEPS
+        special = networks.actor.special
+        caps = sample_limits(special, batch)
         found = decode_greedily(networks.actor, seen.memory, caps)
-        counted = torch.arange(found.shape[1], device=found.device) < caps[:, None]
-        return prefix_scores(self.score, found, counted, batch)[:, -1:].to(returns.dtype)
+        counted = (torch.arange(found.shape[1], device=found.device) < caps[:, None]) & special.up_to_end(found)
+        return prefix_scores(self.score, special, found, counted, batch)[:, -1:].to(returns.dtype)

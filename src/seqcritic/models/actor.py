@@ -1,4 +1,4 @@
-"""The actor: the model the user wants, p(y_t | y_1..t-1, X).
+"""The recurrent actor: a GRU with attention, as in the paper, behind the actor's contract.
 
 Shapes: B examples, S source tokens, T target tokens, V vocabulary, H state.
 """
@@ -9,22 +9,28 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.config import ActorSettings
+from seqcritic.contracts.actor import Actor, OutputLayer, Searcher, SpecialTokens
+from seqcritic.data.vocabulary import END
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder, State
 from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder, WindowEncoder
+from seqcritic.models.hypotheses import Hypotheses
 from seqcritic.models.initialise import initialise
-from seqcritic.models.packed import Packed
+from seqcritic.tensors.packed import Packed
 
 
-class Actor(nn.Module):
+class RecurrentActor(Actor):
     """Encode once; step one token at a time; or run over a whole given sequence. The last two agree."""
+
+    fixed_size_state = True
 
     def __init__(
         self, settings: ActorSettings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.num_tokens = num_target_tokens
+        self.num_tokens, self.state_size = num_target_tokens, settings.hidden
+        self.special = SpecialTokens(end=(END,), padding=END)
         embedding = nn.Embedding(num_source_tokens, settings.embedding)
         self.encoder: BidirectionalEncoder | WindowEncoder = (
             BidirectionalEncoder(embedding, settings.hidden)
@@ -74,9 +80,9 @@ class Actor(nn.Module):
         """Return the unnormalised log-probabilities [B, V] of the next token."""
         return self.decoder.outputs(state)
 
-    def score(self, memory: Memory, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits [B, T, V] and states [B, T, H]; entry t belongs to token t given tokens 0..t-1."""
-        return self.decoder.run(memory, tokens)
+    def view(self, state: State) -> Tensor:
+        """Return the hidden state [B, H]."""
+        return state.hidden
 
     def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
         """Return what `logits_of` makes the logits of the tokens from where the mask [B, T] is True; states [B, T, H].
@@ -88,3 +94,15 @@ class Actor(nn.Module):
     def logits_of(self, features: Packed) -> Packed:
         """Return packed logits [N, V]: those of `score`, for the counted tokens alone."""
         return self.decoder.read(features)
+
+    def output_layer(self) -> OutputLayer:
+        """Return the matrix of the read-out and what it is multiplied with."""
+        return self.decoder.read_out
+
+    def searcher(self, memory: Memory, width: int) -> Searcher:
+        """Return the decoder for all hypotheses of a search at once."""
+        return Hypotheses(self.decoder, memory, width)
+
+    def attention(self, memory: Memory, tokens: Tensor) -> Tensor:
+        """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t."""
+        return self.decoder.attend(memory, tokens)

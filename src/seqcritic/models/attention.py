@@ -15,8 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seqcritic.models import rows as all_rows
 from seqcritic.models.dropout import Masks
+from seqcritic.tensors import rows as all_rows
 
 
 class Memory(NamedTuple):

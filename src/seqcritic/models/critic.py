@@ -1,4 +1,4 @@
-"""The critic: Q̂(a; Ŷ_1..t-1, Y) for every token a, from a network that reads the reference answer.
+"""The recurrent critic of the paper, behind the critic's contract.
 
 It has the actor's shape: its encoder reads Y with its end token, its decoder reads the prediction. Encoder and
 decoder share one embedding, for both read the same language. Optionally each transition also reads the actor's
@@ -14,18 +14,20 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.config import CriticSettings
-from seqcritic.models.actor import Actor
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.critic import Critic
+from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.attention import Memory
-from seqcritic.models.decoder import Decoder
+from seqcritic.models.decoder import Decoder, State
 from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder
 from seqcritic.models.initialise import initialise
-from seqcritic.models.packed import Packed
+from seqcritic.tensors.packed import Packed
 
 READ_OUT_SHARE = 0.1  # of the actor's read-out, where the critic begins with its weights
 
 
-class Critic(nn.Module):
+class RecurrentCritic(Critic):
     """Values of all tokens at every step of a prediction."""
 
     def __init__(
@@ -58,6 +60,7 @@ class Critic(nn.Module):
         W = argmin ‖E Wᵀ − E' W'ᵀ‖, the same gates exactly if there are no more tokens than numbers in an embedding.
         The actor's states are at first not heeded.
         """
+        assert isinstance(actor, RecurrentActor), "the settings ask for the same sizes"
         self.encoder.load_state_dict(actor.encoder.state_dict())
         for part in ("glimpse_gates", "state_gates", "attention", "read_out"):
             getattr(self.decoder, part).load_state_dict(getattr(actor.decoder, part).state_dict())
@@ -78,15 +81,23 @@ class Critic(nn.Module):
         """Read the reference answers [B, T] with their mask; values from this memory drop the units of `masks`."""
         return self.decoder.encode(self.encoder, references, mask, masks)
 
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
-        """Return Q̂ [B, T, V]; entry t holds the value of every token at place t of predictions [B, T].
-
-        `actor_states` [B, T, H]: entry t is the actor's state that produces token t.
-        """
-        everywhere = torch.ones_like(predictions, dtype=torch.bool)
-        return self.counted_values(memory, predictions, actor_states, everywhere).padded()
-
     def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
         """Return the values [N, V] of the places where the mask [B, T] is True; elsewhere nothing is computed."""
         extra = actor_states.detach() if self.reads_actor_states else None
         return self.decoder.read(self.decoder.features(memory, predictions, extra, mask)[0])
+
+    def start(self, memory: Memory, views: Tensor) -> State:
+        """Return the state before the first token, which knows nothing of the actor's."""
+        return self.decoder.start(memory)
+
+    def step(self, memory: Memory, state: State, tokens: Tensor, views: Tensor) -> State:
+        """Return the state after consuming tokens [B] and the actor's states [B, H] after them."""
+        return self.decoder.step(memory, state, tokens, views if self.reads_actor_states else None)
+
+    def next_values(self, memory: Memory, state: State) -> Tensor:
+        """Return the values [B, V] of all tokens after a state."""
+        return self.decoder.outputs(state)
+
+    def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor:
+        """Return the attention [B, T, U] at every step of given tokens [B, T]."""
+        return self.decoder.attend(memory, tokens, actor_states if self.reads_actor_states else None)

@@ -18,16 +18,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
-from seqcritic.models import rows as all_rows
 from seqcritic.models.attention import Attention, Memory
 from seqcritic.models.dropout import Masks, draw_masks, masked
 from seqcritic.models.lookup import project_table, project_tokens
 from seqcritic.models.native_step import next_hidden, step_kernels, take_glimpse
-from seqcritic.models.packed import Packed
-from seqcritic.models.packing import pack
 from seqcritic.models.read_out import build_read_out
 from seqcritic.models.recurrence import attended_scan, plain_loops
-from seqcritic.models.rows import Shared
+from seqcritic.tensors import rows as all_rows
+from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.packing import pack
+from seqcritic.tensors.rows import Shared
 
 
 class Fixed(NamedTuple):

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from seqcritic.models.dropout import masked
 from seqcritic.models.lookup import project_both_ways
-from seqcritic.models.packing import pack, put_rows
 from seqcritic.models.recurrence import gated_scan, plain_loops
+from seqcritic.tensors.packing import pack, put_rows
 
 
 class BidirectionalEncoder(nn.Module):

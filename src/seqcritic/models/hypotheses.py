@@ -22,12 +22,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
-from seqcritic.models import rows as all_rows
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder
 from seqcritic.models.dropout import masked
 from seqcritic.models.lookup import project_tokens
 from seqcritic.models.read_out import OwnReadOut, ProjectedReadOut, TiedReadOut
+from seqcritic.tensors import rows as all_rows
 
 LIFTED = 1 << 25  # numbers that a memory times the matrix of the vocabulary may have: 128 MB in single precision
 

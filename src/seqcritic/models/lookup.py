@@ -8,7 +8,7 @@ from torch.nn.functional import embedding as look_up
 from torch.nn.functional import linear
 
 from seqcritic.models.dropout import masked
-from seqcritic.models.packing import take_rows
+from seqcritic.tensors.packing import take_rows
 
 
 def project_table(embedding: nn.Embedding, weight: Tensor, bias: Tensor, num_tokens: int) -> Tensor | None:

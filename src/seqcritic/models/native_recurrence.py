@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqcritic.models.packing import Packing
 from seqcritic.native.kernels import Kernels
+from seqcritic.tensors.packing import Packing
 
 
 class NativeGatedScan(torch.autograd.Function):

@@ -24,8 +24,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seqcritic.models.native_recurrence import NativeAttendedScan, NativeGatedScan
-from seqcritic.models.packing import Packing, put_rows, take_rows
 from seqcritic.native.kernels import kernels_for
+from seqcritic.tensors.packing import Packing, put_rows, take_rows
 
 aten = torch.ops.aten
 _plain = False

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from seqcritic.config import DeviceName, Settings
+from seqcritic.contracts.actor import Actor
 from seqcritic.data.task import Task, build_task
 from seqcritic.decoding.search import GREEDY, Search, find_best, find_several
 from seqcritic.errors import UserError
-from seqcritic.models.actor import Actor
+from seqcritic.models.build import build_actor
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
 from seqcritic.training.device import choose_device
@@ -114,7 +115,7 @@ def load_model(place: str | Path, device: DeviceName = "auto") -> Model:
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
     task = build_task(settings.data, vocabularies=description.get("vocabularies"))
-    actor = Actor(settings.actor, task.num_source_tokens, task.num_target_tokens, torch.Generator())
+    actor = build_actor(settings, task.num_source_tokens, task.num_target_tokens, torch.Generator())
     load_weights(actor, weights, str(place))
     actor.to(choose_device(device))
     return Model(actor.eval(), task, settings, description)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqcritic.models.packed import Packed
-from seqcritic.models.packing import pack
+from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.packing import pack
 
 MASK = torch.tensor([[True, True, False, False], [True, False, False, False], [True, True, True, True]])
 PADDED = torch.randn(3, 4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

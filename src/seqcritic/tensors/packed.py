@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqcritic.models.packing import put_rows, take_rows
+from seqcritic.tensors.packing import put_rows, take_rows
 
 
 class Packed(NamedTuple):

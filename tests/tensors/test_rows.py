@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.models import rows
-from seqcritic.models.rows import Shared
+from seqcritic.tensors import rows
+from seqcritic.tensors.rows import Shared
 
 
 class Pair(NamedTuple):

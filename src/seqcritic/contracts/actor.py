@@ -1,0 +1,218 @@
+"""The actor's contract: the model the user wants, p(y_t | y_1..t-1, X), as everything else sees it.
+
+Five functions say what an actor is: `encode` reads sources once, `start` gives the state before the first token, `step`
+the state after one more token, `logits` what the state says of the next token, and `view` what a critic or a baseline
+may see of it. Everything that methods, decoding and analysis need beyond them is made of these five here, slowly but
+right; an actor overrides what it can do faster.
+
+Memory and State are nested tensors with rows in dimension 0 (tensors/rows.py); nobody but the actor looks inside.
+
+Shapes: B rows, S source tokens or frames, T tokens, V vocabulary, H view, N counted tokens, F features.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from seqcritic.errors import UserError
+from seqcritic.tensors import rows
+from seqcritic.tensors.packed import Packed
+
+Memory: TypeAlias = Any
+State: TypeAlias = Any
+Masks: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """Tokens that are no part of an answer: what ends it, what stands after the end, what stands for the unknown."""
+
+    end: tuple[int, ...]
+    padding: int
+    begin: int | None = None
+    unknown: int | None = None
+
+    def is_end(self, tokens: Tensor) -> Tensor:
+        """True where tokens, of any shape, end an answer."""
+        found = tokens == self.end[0]
+        for other in self.end[1:]:
+            found = found | (tokens == other)
+        return found
+
+    def is_over(self, tokens: Tensor) -> Tensor:
+        """True where tokens, of any shape, are the end of an answer or stand after it."""
+        return self.is_end(tokens) | (tokens == self.padding)
+
+    def lengths(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Counts [B] of the tokens [B, T] before the end token; the mask [B, T] is True up to and including it."""
+        return (mask & ~self.is_end(tokens)).sum(dim=1)
+
+    def up_to_end(self, tokens: Tensor) -> Tensor:
+        """True [B, T] up to and including the first end token of tokens [B, T]."""
+        ends = self.is_end(tokens)
+        return ends.cumsum(dim=1) - ends.long() == 0
+
+    def ordinary(self, num_tokens: int) -> Tensor:
+        """The tokens [V'] that an answer may be made of, the unknown one included."""
+        special = {*self.end, self.padding, self.begin}
+        return torch.tensor([token for token in range(num_tokens) if token not in special])
+
+
+class OutputLayer(Protocol):
+    """The linear layer of an actor's logits, W x + b with x = inputs(features), for sums that are fused with it."""
+
+    @property
+    def weight(self) -> Tensor:
+        """W [V, X]."""
+        ...
+
+    @property
+    def bias(self) -> Tensor:
+        """b [V]."""
+        ...
+
+    def inputs(self, features: Tensor) -> Tensor:
+        """x [N, X] of features [N, F]."""
+        ...
+
+
+class Searcher(Protocol):
+    """An actor that goes on with many hypotheses of each example at once; what it returns is its own."""
+
+    def start(self) -> Any:
+        """One hypothesis for each example, before its first token."""
+        ...
+
+    def step(self, live: Any, parents: Tensor, tokens: Tensor) -> Any:
+        """The hypotheses that continue those at places `parents` with `tokens`, both [R * W]."""
+        ...
+
+    def logits(self, live: Any) -> Tensor:
+        """Unnormalised log-probabilities [R * W, V] of the next token."""
+        ...
+
+    def keep(self, examples: Tensor) -> None:
+        """Drop all examples but those where a mask is True; the next step's parents are places before it."""
+        ...
+
+
+class Actor(nn.Module, ABC):
+    """A sequence model that can be sampled, scored, searched and trained."""
+
+    num_tokens: int
+    """V."""
+    state_size: int
+    """H of `view`; 0: methods and critics that read views are refused."""
+    special: SpecialTokens
+    fixed_size_state: bool = False
+    """True where states of different steps have one shape, as a GRU's: they can then be joined."""
+    repeats_masks: bool = True
+    """Whether `step` drops the units that `features` drops, given one memory. If not, rewards are learnt from without
+    dropout."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are, and where what the actor reads must be."""
+        return next(self.parameters()).device
+
+    def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
+        """What dropout keeps of so many rows; None, nothing drawn, for an actor without dropout."""
+        return None
+
+    @abstractmethod
+    def encode(self, sources: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
+        """Read sources, ids [B, S] or features [B, S, F], with their mask [B, S].
+
+        Drawing and scoring from this memory drop the units of `masks`, the same ones at every step; None: no dropout.
+        """
+
+    @abstractmethod
+    def start(self, memory: Memory) -> State:
+        """The state before the first free token; whatever is always given before it has been consumed."""
+
+    @abstractmethod
+    def step(self, memory: Memory, state: State, tokens: Tensor) -> State:
+        """The state after consuming tokens [B]; the state it is given stays valid."""
+
+    @abstractmethod
+    def logits(self, state: State) -> Tensor:
+        """Finite unnormalised log-probabilities [B, V] of the next token."""
+
+    @abstractmethod
+    def view(self, state: State) -> Tensor:
+        """What a critic or baseline may read of a state, [B, H]."""
+
+    def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
+        """Inputs of `logits_of` at the unmasked positions of tokens [B, T], and views [B, T, H].
+
+        Entry t belongs to token t given tokens 0..t-1. Where the mask [B, T] is False nothing is meant by them.
+        """
+        state = self.start(memory)
+        logits, views = [self.logits(state)], [self.view(state)]
+        for step in range(tokens.shape[1] - 1):
+            state = self.step(memory, state, tokens[:, step])
+            logits.append(self.logits(state))
+            views.append(self.view(state))
+        return Packed.of(torch.stack(logits, dim=1), mask), torch.stack(views, dim=1)
+
+    def logits_of(self, features: Packed) -> Packed:
+        """Packed logits [N, V] from what `features` returned."""
+        return features
+
+    def score(self, memory: Memory, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits [B, T, V] and views [B, T, H]; entry t belongs to token t given tokens 0..t-1."""
+        features, views = self.features(memory, tokens, torch.ones_like(tokens, dtype=torch.bool))
+        return self.logits_of(features).padded(), views
+
+    def output_layer(self) -> OutputLayer | None:
+        """The layer that makes logits of features, where there is such a one; sums over V are then fused with it."""
+        return None
+
+    def searcher(self, memory: Memory, width: int) -> Searcher:
+        """What beam search of this width goes on with."""
+        return SteppingSearcher(self, memory)
+
+    def attention(self, memory: Memory, tokens: Tensor) -> Tensor | None:
+        """Weights [B, T, S] with which token t of tokens [B, T] looked at the source, to be shown; None: not known."""
+        return None
+
+    def sharpen(self, factor: float) -> None:
+        """Multiply all logits from now on: p becomes p^factor over its sum, the likeliest token stays the likeliest."""
+        raise UserError(f"method.sharpening: {type(self).__name__} cannot be sharpened; leave it 1")
+
+
+class Live(NamedTuple):
+    """Hypotheses of a stepping searcher: their states, and the example of each, as a row of the memory."""
+
+    state: State
+    examples: Tensor  # [R * W]
+
+
+class SteppingSearcher:
+    """The hypotheses of a search by the actor's own steps, each with a memory of its own."""
+
+    def __init__(self, actor: Actor, memory: Memory) -> None:
+        self.actor, self.memory = actor, memory
+
+    def start(self) -> Live:
+        """One hypothesis for each example, before its first token."""
+        state = self.actor.start(self.memory)
+        return Live(state, torch.arange(len(self.actor.view(state)), device=self.actor.device))
+
+    def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:
+        """The hypotheses that continue those at places `parents` with `tokens`, both [R * W]."""
+        examples = live.examples[parents]
+        state = self.actor.step(rows.select(self.memory, examples), rows.select(live.state, parents), tokens)
+        return Live(state, examples)
+
+    def logits(self, live: Live) -> Tensor:
+        """Unnormalised log-probabilities [R * W, V] of the next token."""
+        return self.actor.logits(live.state)
+
+    def keep(self, examples: Tensor) -> None:
+        """Nothing to drop: every hypothesis knows its example."""

@@ -1,0 +1,81 @@
+"""The critic's contract: Q̂(a; Ŷ_1..t-1, Y) for every token a, from a network that reads the reference answer.
+
+`encode` reads references once, `counted_values` gives the values of all tokens along given predictions. DAgger, whose
+expert is the critic, asks for values one token at a time; a critic that can step does it faster than the default here.
+
+Shapes: B rows, U reference tokens, T tokens of a prediction, V vocabulary, H the actor's view, N counted tokens.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from seqcritic.contracts.actor import Actor, Masks
+from seqcritic.errors import UserError
+from seqcritic.tensors.packed import Packed
+
+Memory: TypeAlias = Any
+State: TypeAlias = Any
+
+
+class Prefix(NamedTuple):
+    """The state of a critic that reads a prediction from its beginning at every step."""
+
+    tokens: Tensor  # [B, t], those consumed, and a last one that is not yet known
+    views: Tensor  # [B, t, H]
+
+
+class Critic(nn.Module, ABC):
+    """Values of all tokens at every step of a prediction."""
+
+    reads_actor_states: bool
+    """Whether `actor_states` are read; a critic that reads none needs no actor with views."""
+    adds_outlook: bool = False
+    """Whether what is learnt is added to what the score says of every next token (methods/outlook.py)."""
+
+    def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
+        """What dropout keeps of so many rows; None, nothing drawn, for a critic without dropout."""
+        return None
+
+    @abstractmethod
+    def encode(self, references: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
+        """Read the reference answers [B, U] with their mask; values from this memory drop the units of `masks`."""
+
+    @abstractmethod
+    def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
+        """Values [N, V] at the positions of predictions [B, T] where the mask [B, T] is True.
+
+        Entry t values every token at position t, given tokens 0..t-1. `actor_states` [B, T, H]: entry t is the actor's
+        view of what it knows before token t.
+        """
+
+    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
+        """Values [B, T, V] at every position of predictions [B, T]."""
+        everywhere = torch.ones_like(predictions, dtype=torch.bool)
+        return self.counted_values(memory, predictions, actor_states, everywhere).padded()
+
+    def start(self, memory: Memory, views: Tensor) -> State:
+        """The state before the first token, with the actor's views [B, H]."""
+        unknown = torch.zeros(len(views), 1, dtype=torch.int64, device=views.device)
+        return Prefix(unknown, views[:, None])
+
+    def step(self, memory: Memory, state: State, tokens: Tensor, views: Tensor) -> State:
+        """The state after consuming tokens [B], with the actor's views [B, H] of what follows them."""
+        known = torch.cat([state.tokens[:, :-1], tokens[:, None], state.tokens[:, -1:]], dim=1)
+        return Prefix(known, torch.cat([state.views, views[:, None]], dim=1))
+
+    def next_values(self, memory: Memory, state: State) -> Tensor:
+        """Values [B, V] of all tokens after a state."""
+        return self.values(memory, state.tokens, state.views)[:, -1]
+
+    def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor | None:
+        """Weights [B, T, U] with which position t of tokens [B, T] looked at the reference; None: not known."""
+        return None
+
+    def take_over(self, actor: Actor) -> None:
+        """Begin with the actor's weights."""
+        raise UserError(f"critic.from_actor: {type(self).__name__} cannot begin with the actor's weights; set it false")
