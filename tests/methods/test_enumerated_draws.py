@@ -128,11 +128,11 @@ def test_dagger_is_the_expectation_over_all_mixed_roll_ins(iteration, weight, re
         update={"critic": settings.critic.model_copy(update={"reads_actor_states": reads_actor_states})}
     )
     networks = build_networks(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(3))
-    for network in networks.named().values():
-        network.double()
-    weights = torch.Generator().manual_seed(27)
-    for parameter in networks.critic.parameters():
-        torch.nn.init.normal_(parameter, generator=weights)  # large, so that its advice depends on the prefix
+    weights = torch.Generator().manual_seed(26)
+    for network in (networks.actor, networks.critic):
+        for parameter in network.double().parameters():
+            torch.nn.init.normal_(parameter, generator=weights)  # large, so that the advice depends on the prefix
+    networks.target_critic.double()
     branches = Branches()
     monkeypatch.setattr(dagger, "choose", branches.choose)
     monkeypatch.setattr(dagger, "draw_uniform", branches.coins(share))
