@@ -144,10 +144,10 @@ class MethodSettings(Section):
         description="κ: the actor's logits are multiplied by it when its pre-training is over, for all methods but "
         "likelihood; greedy predictions stay as they are, samples come nearer to them",
     )
-    reward_dropout: Literal["held", "off"] = Field(
+    reward_dropout: Literal["held", "none"] = Field(
         "held",
         description="what actor.dropout does where rewards are learnt from: held, the same units dropped in drawing a "
-        "prediction and in scoring it; off, none dropped in either (the likelihood term keeps its own)",
+        "prediction and in scoring it; none, nothing dropped in either (the likelihood term keeps its own)",
     )
     samples: Positive = Field(1, description="M: samples for each example, averaged")
     target_samples: Positive = Field(

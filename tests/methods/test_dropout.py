@@ -48,7 +48,7 @@ def test_masks_drop_their_share_and_keep_the_mean():
         assert not torch.equal(mask[0], mask[1]), "every row has its own"
 
 
-@pytest.mark.parametrize("reward_dropout", ["held", "off"])
+@pytest.mark.parametrize("reward_dropout", ["held", "none"])
 @pytest.mark.parametrize("plain", [False, True], ids=["ours", "reference loops"])
 @pytest.mark.parametrize("method", ["reinforce", "self-critical", "minimum-risk", "mixer"])
 def test_what_is_scored_is_what_was_drawn(method, plain, reward_dropout):
@@ -97,7 +97,7 @@ def likelihood_of(networks: Networks, batch: Batch, generator: torch.Generator |
     return -torch.where(batch.reference_mask, taken, 0.0).sum().item() / len(batch)
 
 
-@pytest.mark.parametrize("reward_dropout", ["held", "off"])
+@pytest.mark.parametrize("reward_dropout", ["held", "none"])
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "likelihood"])
 def test_the_likelihood_term_has_dropout_whatever_the_rewards_have(method, reward_dropout):
     settings, networks = make(method, reward_dropout, likelihood_weight=0.5)
@@ -110,7 +110,7 @@ def test_the_likelihood_term_has_dropout_whatever_the_rewards_have(method, rewar
 
 @pytest.mark.parametrize("method", ["reinforce", "actor-critic", "minimum-risk", "direct-loss"])
 def test_without_dropout_in_rewards_an_update_has_none(method):
-    settings, networks = make(method, "off")
+    settings, networks = make(method, "none")
     found = build_method(settings, "train", SCORE)(networks, make_batch(), seeded(), 0.0)
     networks.actor.decoder.dropout = 0.0
     plain = build_method(settings, "train", SCORE)(networks, make_batch(), seeded(), 0.0)
@@ -118,7 +118,7 @@ def test_without_dropout_in_rewards_an_update_has_none(method):
 
 
 def test_the_actor_follows_what_the_critic_says_without_dropout():
-    settings, networks = make("actor-critic", "off")
+    settings, networks = make("actor-critic", "none")
     with_masks = CriticTraining(settings.method, SCORE, True)(networks, make_batch(), seeded(), 0.0)
     networks.critic.decoder.dropout = 0.0
     without = CriticTraining(settings.method, SCORE, True)(networks, make_batch(), seeded(), 0.0)

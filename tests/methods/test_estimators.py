@@ -149,7 +149,7 @@ def test_the_estimate_is_unbiased(estimator, shaping, monkeypatch):
     assert largest_difference(found, exact_loss_gradients(networks)) < 1e-8
 
 
-@pytest.mark.parametrize("reward_dropout", ["held", "off"])
+@pytest.mark.parametrize("reward_dropout", ["held", "none"])
 @every_estimator
 def test_the_estimate_is_unbiased_for_the_policy_that_drops_units(estimator, reward_dropout, monkeypatch):
     # A generator as fresh as the one every call of the method is given: it draws the same masks.

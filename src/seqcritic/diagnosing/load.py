@@ -42,8 +42,8 @@ def load_patient(place: str | Path, split: str, num_examples: int, device: Devic
     if "networks" in model.description["digests"]:
         networks, _ = read_network(place, "networks")
         load_weights(model.actor, under("actor", networks), str(place))
-    off = model.settings.method.model_copy(update={"reward_dropout": "off"})
-    settings = model.settings.model_copy(update={"method": off})
+    none = model.settings.method.model_copy(update={"reward_dropout": "none"})
+    settings = model.settings.model_copy(update={"method": none})
     subject = Subject(model.actor, critic, build_score(settings.score, task), settings.score.shaping)
     updates = model.description["progress"]["total_updates"]
     examples = choose_examples(task.evaluation_set(split), num_examples)

@@ -118,7 +118,8 @@ def _log_excess(
     cost = math.log(weight)
     places = torch.arange(references.shape[1] + 1, device="cpu")
     nothing = torch.full((len(sizes), len(places)), -torch.inf, dtype=torch.float64, device="cpu")
-    settled, pending = (cost * places).expand_as(nothing).double(), nothing
+    deletions = cost * places.double()  # whole numbers times a float would be float32
+    settled, pending = deletions.expand_as(nothing), nothing
     # What the next insertion must differ from; nothing at the reference's end.
     beside = torch.where(places < lengths[:, None], torch.nn.functional.pad(references, (0, 1), value=NOTHING), NOTHING)
     totals = [torch.logaddexp(settled, pending)]
@@ -129,9 +130,9 @@ def _log_excess(
         moved = torch.where(same, before, cost + settled)[:, :-1]  # kept, or replaced
         moved = torch.cat([nothing[:, :1], moved], dim=1)
         pending = torch.where(same, -torch.inf, cost + before)
-        settled = torch.logcumsumexp(moved - cost * places, dim=1) + cost * places
+        settled = torch.logcumsumexp(moved - deletions, dim=1) + deletions
         totals.append(torch.logaddexp(settled, pending))
     rows = torch.arange(len(sizes), device="cpu")
     total = torch.stack(totals, dim=1)[rows, sizes, lengths]
     distances = prefix_distances(edited, references, lengths)[rows, sizes]
-    return total - cost * distances
+    return total - cost * distances.double()

@@ -1,0 +1,80 @@
+"""Every outcome of everything a method draws, each with its exact probability, whatever the method does with it.
+
+Tokens are chosen by `choose` and coins are thrown by `draw_uniform` (decoding/draws.py). Both have a stand-in here that
+takes one branch at a time: the method runs as it is, once for each leaf of the tree of its draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from enumeration import gradients
+from seqcritic.methods.method import Outcome
+
+
+@dataclass
+class Branches:
+    """The outcomes that the present run takes, and how probable they are together."""
+
+    taken: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    probability: float = 1.0
+    place: int = 0
+
+    def take(self, chances: list[float]) -> int:
+        """Return the present run's outcome of one draw that has these chances."""
+        if self.place == len(self.taken):
+            self.taken.append(0)
+            self.sizes.append(len(chances))
+        outcome = self.taken[self.place]
+        self.place += 1
+        self.probability *= chances[outcome]
+        return outcome
+
+    def choose(self, probabilities: Tensor, numbers: Tensor) -> Tensor:
+        """Stand in for `draws.choose`: a token [B] of each row of probabilities [B, V]."""
+        return torch.tensor([self.take(row) for row in probabilities.tolist()])
+
+    def coins(self, share: float) -> Callable[..., Tensor]:
+        """Return what stands in for `draws.draw_uniform`: numbers [T, B] that are below `share` so often."""
+
+        def draw(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
+            numbers = [(0.0, share)[self.take([share, 1 - share])] for _ in range(num_steps * num_rows)]
+            return torch.tensor(numbers, dtype=torch.float64).view(num_steps, num_rows)
+
+        return draw
+
+    def advance(self) -> bool:
+        """Go to the next leaf; return whether there is one."""
+        while self.taken and self.taken[-1] == self.sizes[-1] - 1:
+            self.taken.pop()
+            self.sizes.pop()
+        if self.taken:
+            self.taken[-1] += 1
+        self.place, self.probability = 0, 1.0
+        return bool(self.taken)
+
+
+def outcomes(branches: Branches, run: Callable[[], Outcome]) -> Iterator[tuple[float, Outcome]]:
+    """Yield the outcome at every leaf with its probability; the probabilities must sum to 1."""
+    total, going = 0.0, True
+    while going:
+        outcome = run()
+        total += branches.probability
+        if branches.probability > 0:
+            yield branches.probability, outcome
+        going = branches.advance()
+    assert abs(total - 1) < 1e-12
+
+
+def expected_gradients(branches: Branches, run: Callable[[], Outcome], network: nn.Module) -> list[Tensor]:
+    """Return the expectation of the gradient of the loss, over all that is drawn."""
+    total = [torch.zeros_like(parameter) for parameter in network.parameters()]
+    for probability, outcome in outcomes(branches, run):
+        for sum_so_far, gradient in zip(total, gradients(outcome.loss, network), strict=True):
+            sum_so_far += probability * gradient
+    return total
