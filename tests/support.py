@@ -171,7 +171,9 @@ def outcome(folder: Path) -> dict[str, Any]:
     """Return all of a finished run that must not depend on when and how often it was stopped."""
     latest = sorted((folder / "checkpoints").glob("[0-9]*"))[-1]
     weights = [*sorted((folder / "model").glob("*.safetensors")), latest / "networks.safetensors"]
-    metrics = [{key: value for key, value in record.items() if key != "seconds"} for record in records(folder)]
+    metrics = [
+        {key: value for key, value in record.items() if key not in ("seconds", "digest")} for record in records(folder)
+    ]
     return {
         **{f"{path.parent.name == 'model'}/{path.name}": path.read_bytes() for path in weights},
         "generator": (latest / "generator.safetensors").read_bytes(),

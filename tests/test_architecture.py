@@ -10,12 +10,14 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "sections", "data_settings", "method_settings", "config"}
+LEAVES = {"errors", "bounds", "digests", "sections", "data_settings", "method_settings", "config"}
 ALLOWED = {
     "errors": set(),
-    "sections": set(),
-    "data_settings": {"sections"},
-    "method_settings": {"sections"},
+    "bounds": set(),
+    "digests": set(),
+    "sections": {"bounds"},
+    "data_settings": {"bounds", "sections"},
+    "method_settings": {"bounds", "sections"},
     "config": {"sections", "data_settings", "method_settings"},
     "settings_io": LEAVES,
     "data": LEAVES,

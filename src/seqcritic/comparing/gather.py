@@ -10,6 +10,7 @@ import numpy as np
 
 from seqcritic.comparing.judging import JudgedRun, beam_score, greedy_score, judge_run, signature_of_tuned
 from seqcritic.comparing.readiness import critic_curve, share_at_start
+from seqcritic.digests import unseal
 from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
@@ -161,6 +162,6 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
 
 def _read(path: Path) -> Comparison:
     try:
-        return Comparison.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return Comparison.from_dict(unseal(json.loads(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}); run compare again to write it anew") from None
