@@ -109,8 +109,8 @@ class Fork:
         if self.pid == 0:
             code = 1
             try:
-                silence = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(silence, sys.stderr.fileno())
+                sys.stderr = open(os.devnull, "w")  # noqa: SIM115 – as long as the process
+                os.dup2(sys.stderr.fileno(), 2)
                 before()
                 code = main([str(argument) for argument in arguments])
             finally:

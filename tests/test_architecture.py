@@ -32,7 +32,7 @@ ALLOWED = {
     "inspecting": LEAVES | {"data", "models", "decoding", "scores", "methods", "training", "report"},
     "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
     "diagnosing": LEAVES | {"data", "models", "decoding", "scores", "methods", "training", "inspecting", "report"},
-    "preparing": {"errors", "data"},
+    "preparing": {"errors", "digests", "data"},
     "commands": LEAVES
     | {"settings_io", "decoding", "training", "inspecting", "comparing", "diagnosing", "preparing", "report"},
     "cli": LEAVES | {"commands"},

@@ -128,11 +128,11 @@ def _has_moved(key: str, settings: Settings, stored: Settings, trained: dict[str
         ours, theirs = getattr(settings.start, name), getattr(stored.start, name)
         if ours is None or theirs is None or trained is None:
             return ours is not None and theirs is not None
-        return network_digest(ours, name) == trained.get("start", {}).get(name)
+        return bool(network_digest(ours, name) == trained.get("start", {}).get(name))
     if not names_text(key) or trained is None:
         return names_text(key)
     if not key.startswith("data.test"):
-        return build_task(settings.data).fingerprint() == trained["data"]
+        return bool(build_task(settings.data).fingerprint() == trained["data"])
     # A run does not know its test text by a digest: if what it has named is gone, what is given now counts.
     try:
         known = build_task(stored.data).conditions("test")
