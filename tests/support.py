@@ -109,8 +109,8 @@ class Fork:
         if self.pid == 0:
             code = 1
             try:
-                silence = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(silence, sys.stderr.fileno())
+                sys.stderr = open(os.devnull, "w")  # noqa: SIM115 – as long as the process
+                os.dup2(sys.stderr.fileno(), 2)
                 before()
                 code = main([str(argument) for argument in arguments])
             finally:
@@ -171,7 +171,9 @@ def outcome(folder: Path) -> dict[str, Any]:
     """Return all of a finished run that must not depend on when and how often it was stopped."""
     latest = sorted((folder / "checkpoints").glob("[0-9]*"))[-1]
     weights = [*sorted((folder / "model").glob("*.safetensors")), latest / "networks.safetensors"]
-    metrics = [{key: value for key, value in record.items() if key != "seconds"} for record in records(folder)]
+    metrics = [
+        {key: value for key, value in record.items() if key not in ("seconds", "digest")} for record in records(folder)
+    ]
     return {
         **{f"{path.parent.name == 'model'}/{path.name}": path.read_bytes() for path in weights},
         "generator": (latest / "generator.safetensors").read_bytes(),

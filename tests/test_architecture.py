@@ -10,13 +10,15 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "draws", "sections", "data_settings", "method_settings", "config"}
+LEAVES = {"errors", "draws", "bounds", "digests", "sections", "data_settings", "method_settings", "config"}
 ALLOWED = {
     "errors": set(),
     "draws": set(),
-    "sections": set(),
-    "data_settings": {"sections"},
-    "method_settings": {"sections"},
+    "bounds": set(),
+    "digests": set(),
+    "sections": {"bounds"},
+    "data_settings": {"bounds", "sections"},
+    "method_settings": {"bounds", "sections"},
     "config": {"sections", "data_settings", "method_settings"},
     "settings_io": LEAVES,
     "data": LEAVES,
@@ -35,7 +37,7 @@ ALLOWED = {
     "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
     "diagnosing": LEAVES
     | {"data", "tensors", "contracts", "models", "decoding", "scores", "methods", "training", "inspecting", "report"},
-    "preparing": {"errors", "data"},
+    "preparing": {"errors", "digests", "data"},
     "commands": LEAVES
     | {"settings_io", "decoding", "training", "inspecting", "comparing", "diagnosing", "preparing", "report"},
     "cli": LEAVES | {"commands"},

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from seqcritic.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
 
 
@@ -54,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _is_lack_of_memory(error: Exception) -> bool:
     """Tell a full memory from other faults: torch has a type of its own for it on a GPU only."""
     said = str(error).lower()
-    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
+    signs = ("can't allocate memory", "out of memory", "not enough memory", "storage size calculation overflowed")
+    return isinstance(error, MemoryError) or any(sign in said for sign in signs)
 
 
 def _require_one_process(command: str) -> None:
@@ -130,10 +132,10 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="as in docs/methods, or all; +likelihood mixes the likelihood in, as in actor-critic+likelihood or "
         "all+likelihood (default: the recipe's compare.methods)",
     )
-    compare.add_argument("--seeds", type=_positive, default=1, metavar="N", help="how many seeds (default 1)")
+    compare.add_argument("--seeds", type=_up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
     compare.add_argument("--out", metavar="DIR", help="folder of the comparison (default: runs/compare-RECIPE)")
     compare.add_argument(
-        "--jobs", type=_positive, metavar="N", help="runs side by side (default: the cores, at most 2)"
+        "--jobs", type=_up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
     )
     compare.add_argument(
         "--from-scratch",
@@ -157,7 +159,10 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_search(predict)
     _add_device(predict)
     predict.add_argument(
-        "--nbest", type=_positive, metavar="N", help="print N predictions a line: score, tab, text; then an empty line"
+        "--nbest",
+        type=_up_to(MOST_AT_ONCE),
+        metavar="N",
+        help="print N predictions a line: score, tab, text; then an empty line",
     )
     predict.add_argument(
         "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
@@ -172,7 +177,7 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--source", required=True, metavar="TEXT", help="what the actor reads")
     inspect.add_argument("--reference", required=True, metavar="TEXT", help="what the critic reads")
     inspect.add_argument("--prediction", metavar="TEXT", help="a prediction to follow (default: the actor's, greedy)")
-    inspect.add_argument("--top", type=_positive, default=3, metavar="K", help="tokens at each step (default 3)")
+    inspect.add_argument("--top", type=_up_to(WIDEST), default=3, metavar="K", help="tokens at each step (default 3)")
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     _add_device(inspect)
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
@@ -181,7 +186,7 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     report.add_argument(
         "--beam",
-        type=_positive,
+        type=_up_to(MOST_AT_ONCE),
         default=1,
         metavar="WIDTH",
         help="judge runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
@@ -205,10 +210,14 @@ def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="a run, model or checkpoint folder with a critic, or the .json of an earlier diagnosis; a row each",
     )
     diagnose.add_argument(
-        "--examples", type=_positive, default=128, metavar="K", help="examples, spread over the split (default 128)"
+        "--examples", type=_up_to(MOST), default=128, metavar="K", help="examples, spread over the split (default 128)"
     )
     diagnose.add_argument(
-        "--draws", type=_positive, default=2000, metavar="N", help="at most so many samples an example (default 2000)"
+        "--draws",
+        type=_up_to(MOST),
+        default=2000,
+        metavar="N",
+        help="at most so many samples an example (default 2000)",
     )
     diagnose.add_argument(
         "--precision",
@@ -237,9 +246,11 @@ def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="A,B,...",
         help="some of the rows, as gamma_phi=1, or all of one kind, as gamma_phi (default: all; docs/ablation.md)",
     )
-    ablate.add_argument("--seeds", type=_positive, default=1, metavar="N", help="how many seeds (default 1)")
+    ablate.add_argument("--seeds", type=_up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
     ablate.add_argument("--out", metavar="DIR", help="folder of the ablation (default: runs/ablate-RECIPE)")
-    ablate.add_argument("--jobs", type=_positive, metavar="N", help="runs side by side (default: the cores, at most 2)")
+    ablate.add_argument(
+        "--jobs", type=_up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
+    )
 
 
 def _add_export(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -282,7 +293,9 @@ def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--beam", type=_positive, default=1, metavar="WIDTH", help="beam search (default 1: greedy)")
+    parser.add_argument(
+        "--beam", type=_up_to(MOST_AT_ONCE), default=1, metavar="WIDTH", help="beam search (default 1: greedy)"
+    )
     parser.add_argument(
         "--rho", type=float, default=0.0, metavar="R", help="what each token adds to the score of a hypothesis"
     )
@@ -302,10 +315,16 @@ def _add_recipe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings to change")
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return int(text)
+def _up_to(largest: int) -> Callable[[str], int]:
+    """Return the type of whole numbers from 1 to the largest that can be meant."""
+
+    def positive(text: str) -> int:
+        # Of very long numbers Python tells nothing but that it will not read them.
+        if not text.isdecimal() or len(text) > 100 or not 1 <= int(text) <= largest:
+            raise argparse.ArgumentTypeError(f"'{text[:100]}' is not a whole number from 1 to {largest:,}")
+        return int(text)
+
+    return positive
 
 
 def _share(text: str) -> float:

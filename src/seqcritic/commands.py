@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import math
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from seqcritic.bounds import LARGEST
+from seqcritic.digests import seal
 from seqcritic.errors import UserError
 from seqcritic.settings_io import load_recipe, recipe_names, to_yaml, with_method
 from seqcritic.training.packaged import packaged_names, summary
@@ -61,7 +62,7 @@ def evaluate(options: argparse.Namespace) -> int:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
     result = run(options.run, options.split, options.overrides, Search(options.beam, rho), watched, options.device)
     if options.json:
-        print(json.dumps(result.to_dict() | {"beam": options.beam, "rho": rho}))
+        print(json.dumps(seal(result.to_dict() | {"beam": options.beam, "rho": rho})))
         return 0
     low, high = result.interval
     print(f"{result.score_name} {result.score:.2f}  (95 % interval {low:.2f} to {high:.2f})")
@@ -225,8 +226,8 @@ def env(options: argparse.Namespace) -> int:
 
 
 def _check_search(options: argparse.Namespace) -> None:
-    if not math.isfinite(options.rho):
-        raise UserError(f"--rho: {options.rho} is not a finite number")
+    if not abs(options.rho) <= LARGEST:  # nor is NaN
+        raise UserError(f"--rho: {options.rho} is not a finite number of at most {LARGEST:g}")
     if options.rho and options.beam == 1:
         raise UserError("--rho: greedy search has no length reward; give --beam with a width of at least 2")
 
@@ -246,7 +247,7 @@ def _check_outs(outs: list[str]) -> None:
 
 
 def _to_json(content: dict[str, Any]) -> str:
-    return json.dumps(content, indent=1) + "\n"
+    return json.dumps(seal(content), indent=1) + "\n"
 
 
 def _write_page(out: str, page: str) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from seqcritic.data_settings import DataSettings, SpellingSettings
 from seqcritic.method_settings import LABELS, TYPICAL_COSTS, MethodSettings
-from seqcritic.sections import Factor, Paths, Positive, Rate, Section, Several
+from seqcritic.sections import Count, Factor, Paths, Positive, Rate, Section, Seed, Several, Size, Weight
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16", "float64"]
@@ -21,9 +21,9 @@ class NetworkSettings(Section):
     """Sizes of an encoder-decoder."""
 
     section: ClassVar[str]
-    embedding: Positive = 100
-    hidden: Positive = 100
-    attention: Positive = 100
+    embedding: Size = 100
+    hidden: Size = 100
+    attention: Size = 100
     initial_range: Rate | None = Field(
         0.05, description="weights from U[-range, range], biases 0; null for U[-1/√n, 1/√n]"
     )
@@ -34,7 +34,7 @@ class NetworkSettings(Section):
         description="of embeddings and read-out, the same units at all steps of a sequence; none in the paper",
     )
     tied: bool = Field(False, description="read out through the decoder's own embedding")
-    read_out: Positive | None = Field(
+    read_out: Size | None = Field(
         None,
         description="width of a tanh layer between state and glimpse and the matrix of the read-out; null: none. "
         "A tied read-out has a linear layer as wide as the embedding",
@@ -94,10 +94,10 @@ class ScoreSettings(Section):
 class PhaseSettings(Section):
     """One phase of Algorithm 2."""
 
-    updates: int = Field(ge=0)
+    updates: Count
     learning_rate: Rate = 1e-3
     final_learning_rate: Rate | None = Field(None, description="reached linearly at the last update; null: constant")
-    warm_up: int = Field(0, ge=0, description="so many first updates at a part of the rate, rising linearly to it")
+    warm_up: Count = Field(0, description="so many first updates at a part of the rate, rising linearly to it")
     patience: Positive | None = Field(
         None,
         description="stop after so many evaluations without a better score (actor, train) or a higher TD error",
@@ -136,13 +136,11 @@ class TrainingSettings(Section):
     batch: Positive = Field(32, description="examples of an update, for each process that trains")
     clip_norm: Factor | None = Field(50.0, description="largest gradient norm of a network")
     evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
-    train_examples: int = Field(
-        0, ge=0, description="so many fixed training examples are judged beside valid, for their curve alone; 0: none"
+    train_examples: Count = Field(
+        0, description="so many fixed training examples are judged beside valid, for their curve alone; 0: none"
     )
     log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
-    checkpoint_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        60.0, description="seconds between checkpoints"
-    )
+    checkpoint_seconds: Weight = Field(60.0, description="seconds between checkpoints")
     snapshot_every: Positive | None = Field(
         None, description="keep actor and critic of evaluations at every so many updates of phases.train (snapshots/)"
     )
@@ -165,7 +163,7 @@ class CompareSettings(Section):
         description="compute after actor pre-training, in likelihood updates, the critic's pre-training included; "
         "null: what phases.critic and phases.train of actor-critic+likelihood cost",
     )
-    costs: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+    costs: dict[str, Factor] = Field(
         default_factory=dict,
         description="measured cost of an update relative to a likelihood update, for 'critic' (its pre-training) "
         "and for each method (benchmarks/update_cost.py measures them); what is left out has a typical value",
@@ -198,7 +196,7 @@ class Settings(Section):
 
     name: Annotated[str, Field(pattern=r"^[^/\\]+$")] = "unnamed"
     description: str = ""
-    seed: Annotated[int, Field(ge=0)] = 1
+    seed: Seed = 1
     threads: Annotated[int, Field(gt=0, le=1024)] = 1
     device: DeviceName = Field("auto", description="cpu, cuda, mps, or auto: a CUDA device if there is one")
     precision: Precision = Field(

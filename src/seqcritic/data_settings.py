@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from seqcritic.bounds import LARGEST, LARGEST_SEED
 from seqcritic.sections import Paths, Positive, Section
 
 EMBEDDED = "embedded"
@@ -28,7 +29,12 @@ class SpellingSettings(Section):
         "sentences",
         description="train on sentence starts only, or on every word start with L characters left",
     )
-    evaluation_seed: int = Field(0, description="fixes the noise of all text that is judged, the same for every run")
+    evaluation_seed: int = Field(
+        0,
+        ge=-LARGEST_SEED,
+        le=LARGEST_SEED,
+        description="fixes the noise of all text that is judged, the same for every run",
+    )
     valid_size: Positive | None = Field(None, description="at most so many validation sentences")
     test_size: Positive | None = None
 
@@ -72,7 +78,7 @@ class TranslationSettings(Section):
     source_tokens: TokenSettings = TokenSettings()
     target_tokens: TokenSettings = TokenSettings()
     maximum_length: Positive = Field(50, description="training pairs with more tokens on a side are left out")
-    maximum_ratio: Annotated[float, Field(ge=1)] | None = Field(
+    maximum_ratio: Annotated[float, Field(ge=1, le=LARGEST)] | None = Field(
         None, description="training pairs are left out if one side has so many times the tokens of the other"
     )
     valid_size: Positive | None = Field(None, description="at most so many validation pairs")

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from seqcritic.sections import Factor, Positive, Rate, Section, Several, Share, Weight
+from seqcritic.bounds import LARGEST
+from seqcritic.sections import Count, Factor, Positive, Rate, Samples, Section, Several, Share, Weight
 
 MIXED = "+likelihood"
 PAPER_LIKELIHOOD_WEIGHT = 0.1
@@ -71,7 +72,7 @@ class ScheduledSamplingSettings(Section):
         "inverse-sigmoid", description="the curve of ε, the chance that an input is the reference's token"
     )
     final: Rate = Field(0.25, description="ε at the phase's end; 1 is likelihood")
-    steepness: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+    steepness: Annotated[float, Field(ge=1, le=LARGEST, allow_inf_nan=False)] = Field(
         100.0, description="k of the inverse sigmoid, which starts at ε = k / (k + 1)"
     )
 
@@ -79,7 +80,7 @@ class ScheduledSamplingSettings(Section):
 class MixerSettings(Section):
     """How fast REINFORCE takes over from the sequence's end."""
 
-    step: Annotated[int, Field(ge=0)] = Field(
+    step: Count = Field(
         2, description="Δ: tokens that go over to REINFORCE at each stage; 2 in the source, 3 for its translation"
     )
 
@@ -87,7 +88,7 @@ class MixerSettings(Section):
 class MinimumRiskSettings(Section):
     """The subset over which the risk is taken, and how sharp the distribution on it is."""
 
-    samples: Positive = Field(
+    samples: Samples = Field(
         10, description="n: samples for each example, besides the reference; 100 in the source, at ten times the cost"
     )
     sharpness: Factor = Field(5e-3, description="α; 5e-3 in the source")
@@ -123,8 +124,8 @@ class DirectLossSettings(Section):
         "both", description="towards better answers, away from worse ones (the paper's two), or their mean"
     )
     epsilon: Factor = Field(1.0, description="ε: nats that a point of the score is worth in the augmented decoding")
-    width: Positive = Field(4, description="of the beam, whose best are candidates; exact search in the paper")
-    samples: Positive = Field(4, description="sampled candidates for each example; none in the paper")
+    width: Samples = Field(4, description="of the beam, whose best are candidates; exact search in the paper")
+    samples: Samples = Field(4, description="sampled candidates for each example; none in the paper")
 
 
 class BeamSearchOptimizationSettings(Section):
@@ -149,8 +150,8 @@ class MethodSettings(Section):
         description="what actor.dropout does where rewards are learnt from: held, the same units dropped in drawing a "
         "prediction and in scoring it; none, nothing dropped in either (the likelihood term keeps its own)",
     )
-    samples: Positive = Field(1, description="M: samples for each example, averaged")
-    target_samples: Positive = Field(
+    samples: Samples = Field(1, description="M: samples for each example, averaged")
+    target_samples: Samples = Field(
         1, description="K: samples for each of the critic's targets; more than 1 continue every prefix K - 1 times"
     )
     temporal_difference: bool = Field(True, description="false for Monte-Carlo targets")

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from seqcritic.bounds import LARGEST, LARGEST_SEED, MOST, MOST_AT_ONCE, WIDEST
+
 
 def _split(value: Any) -> Any:
     """Take `a.txt,b.txt` for a list of two paths."""
@@ -15,12 +17,16 @@ def _split(value: Any) -> Any:
 
 
 Paths = Annotated[tuple[str, ...], BeforeValidator(_split)]
-Positive = Annotated[int, Field(ge=1)]
-Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Positive = Annotated[int, Field(ge=1, le=MOST)]
+Size = Annotated[int, Field(ge=1, le=WIDEST)]
+Samples = Annotated[int, Field(ge=1, le=MOST_AT_ONCE)]
+Several = Annotated[int, Field(ge=2, le=MOST_AT_ONCE)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Factor = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Several = Annotated[int, Field(ge=2)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
 
 
 class Section(BaseModel):

@@ -6,7 +6,8 @@ Faults are raised as UserError with the dotted path and, for a mistyped key, the
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
@@ -15,13 +16,15 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from seqcritic.config import Settings
-from seqcritic.data_settings import TASKS
+from seqcritic.data_settings import SPLITS, TASKS
+from seqcritic.digests import is_sealed, seal_text, unseal_text, write_whole
 from seqcritic.errors import UserError
 from seqcritic.method_settings import LABELS, MIXED, PAPER_LIKELIHOOD_WEIGHT
 
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
 SCORES = ("edit-distance", "bleu", "rouge-l")
 FOLDERS = ("start.actor", "start.critic")
+HERE = ("./", "../")  # how places that are told from a file's folder begin
 
 
 def recipe_names() -> list[str]:
@@ -64,18 +67,82 @@ def to_yaml(settings: Settings) -> str:
     return text
 
 
-def differences(ours: Settings, theirs: Settings) -> list[str]:
-    """Return `key: theirs -> ours` for every leaf that differs and changes what is trained.
+def write_settings(settings: Settings, path: Path) -> None:
+    """Write all settings as YAML with its digest, so that the file can be moved with the networks near it.
+
+    start.actor and start.critic are told from the file's folder where they are at most two folders above it, as in a
+    comparison, and else from the root.
+    """
+    write_whole(path, seal_text(to_yaml(told_from(path.parent, settings))))
+
+
+def read_settings_file(path: Path) -> Settings:
+    """Return what `write_settings` wrote; a file of other content than it wrote is refused."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = parse_tree(unseal_text(text), path)
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} is not as seqcritic wrote it ({error}); put back a copy, or remove it and give the run's own "
+            "command again, which writes it anew; other settings need another --out"
+        ) from None
+    if is_sealed(text):
+        _find_start(tree, path.parent)
+    try:
+        return settings_from(tree)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def told_from(folder: Path, settings: Settings) -> Settings:
+    """Return the settings with the places of `start` as they are told from a folder."""
+    places = {name: _place_told_from(folder, place) for name, place in settings.start}
+    return settings.model_copy(update={"start": settings.start.model_copy(update=places)})
+
+
+def _place_told_from(folder: Path, place: str | None) -> str | None:
+    """Return a place as told from a folder, or a name, which is no place, as it is."""
+    if place is None or (not Path(place).exists() and "/" not in place):
+        return place
+    target, home = Path(place).resolve(), folder.resolve()
+    near = next((above for above in (home.parent.parent, home.parent) if above != above.parent), home)
+    if not target.is_relative_to(near):
+        return str(target)
+    told = os.path.relpath(target, home)
+    return told if told.startswith(HERE) else f"./{told}"
+
+
+def _find_start(tree: dict[str, Any], folder: Path) -> None:
+    """Turn places that are told from a folder into paths."""
+    start = tree.get("start")
+    if isinstance(start, dict):
+        for name, place in start.items():
+            if isinstance(place, str) and place.startswith(HERE):
+                start[name] = os.path.normpath(folder / place)
+
+
+def differences(ours: Settings, theirs: Settings, apart_from: Collection[str] = ()) -> list[str]:
+    """Return `key: theirs -> ours` for every leaf that differs and changes what is trained, apart from some keys."""
+    mine, other = flatten(ours.model_dump(mode="json")), flatten(theirs.model_dump(mode="json"))
+    return [f"{key}: {other.get(key)} -> {mine.get(key)}" for key in differing(ours, theirs) if key not in apart_from]
+
+
+def differing(ours: Settings, theirs: Settings) -> list[str]:
+    """Return the leaves that differ and change what is trained.
 
     Trained networks to start from are the same however the path of their folder is written.
     """
     mine, other = flatten(ours.model_dump(mode="json")), flatten(theirs.model_dump(mode="json"))
     keys = [key for key in dict.fromkeys([*mine, *other]) if key not in WITHOUT_EFFECT_ON_TRAINING]
-    return [
-        f"{key}: {other.get(key)} -> {mine.get(key)}"
-        for key in keys
-        if _comparable(key, mine.get(key)) != _comparable(key, other.get(key))
-    ]
+    return [key for key in keys if _comparable(key, mine.get(key)) != _comparable(key, other.get(key))]
+
+
+def names_text(key: str) -> bool:
+    """Tell whether a setting says where text is, rather than what is done with it."""
+    section, _, rest = key.partition(".")
+    return section == "data" and rest.partition(".")[0] in SPLITS
 
 
 def _comparable(key: str, value: Any) -> Any:
@@ -125,6 +192,10 @@ def _read_tree(recipe: str | Path) -> dict[str, Any]:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"{path}: cannot read the recipe: {error}") from None
+        tree = parse_tree(text, path)
+        if is_sealed(text):  # a run's config.yaml, which may have been changed: as a recipe it is the user's own
+            _find_start(tree, path.parent)
+        return tree
     else:
         raise UserError(
             f"no recipe and no file '{recipe}'{_nearest(str(recipe), recipe_names())}; "

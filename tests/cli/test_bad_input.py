@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from seqcritic.cli import main
+from seqcritic.digests import seal
 from seqcritic.training import checkpoint
 from seqcritic.training.model import load_model
 from support import SHORT, Refusal, complaints, method_overrides, run, snapshot, write_text
@@ -73,12 +74,13 @@ def test_a_bad_training_text_is_the_only_line(recipe: Path, tmp_path: Path):
     refused = run("train", recipe, "--out", tmp_path / "run", "data.train=missing.txt")
     assert refused.returncode == 2
     assert refused.stdout == ""
-    assert refused.stderr == "seqcritic: data.train: no such file: missing.txt; check the path\n"
+    told = "data.train: no such file: missing.txt; check the path, or give data.train=FILE if it has moved"
+    assert refused.stderr == f"seqcritic: {told}\n"
 
 
 def test_a_bad_test_text_shows_before_a_comparison_trains(recipe: Path, tmp_path: Path, refusal: Refusal):
     line = refusal("compare", recipe, "--out", tmp_path / "out", "data.test=missing.txt")
-    assert line == "seqcritic: data.test: no such file: missing.txt; check the path"
+    assert line.startswith("seqcritic: data.test: no such file: missing.txt; check the path, or give data.test=FILE")
     assert not (tmp_path / "out").exists()
 
 
@@ -93,14 +95,14 @@ def test_an_output_folder_that_cannot_be_made(place: str, command: str, recipe: 
 def test_a_full_disk_keeps_the_last_checkpoint(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    write, out = checkpoint._write_synced, tmp_path / "run"
+    write, out = checkpoint.write_synced, tmp_path / "run"
 
     def fill_up(path: Path, content: bytes) -> None:
         if path.parent.name == ".00000003.partial":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, content)
 
-    monkeypatch.setattr(checkpoint, "_write_synced", fill_up)
+    monkeypatch.setattr(checkpoint, "write_synced", fill_up)
     assert main(["train", str(recipe), "--out", str(out), *SHORT]) == 2
     [line] = complaints(capsys.readouterr().err)
     assert f"cannot write {out / 'checkpoints/00000003'}: No space left on device" in line
@@ -125,7 +127,7 @@ def make_start(kind: str, run_folder: Path, folder: Path) -> Path:
         shutil.copytree(run_folder / "model", path)
         description = json.loads((path / "description.json").read_text(encoding="utf-8"))
         del description["digests"]["actor"]
-        (path / "description.json").write_text(json.dumps(description), encoding="utf-8")
+        (path / "description.json").write_text(json.dumps(seal(description)), encoding="utf-8")
     return path
 
 

@@ -98,8 +98,8 @@ def test_validate_prints_what_loads_back(capsys: pytest.CaptureFixture[str]):
         (["train", "demo", "--out"], "expected one argument"),
         (["predict", "run", "more"], "unrecognized arguments: more"),
         (["evaluate", "run", "--split", "dev"], "invalid choice: 'dev'"),
-        (["compare", "demo", "--seeds", "0"], "'0' is not a whole number of at least 1"),
-        (["compare", "demo", "--jobs", "two"], "'two' is not a whole number of at least 1"),
+        (["compare", "demo", "--seeds", "0"], "'0' is not a whole number from 1 to 10,000"),
+        (["compare", "demo", "--jobs", "two"], "'two' is not a whole number from 1 to 1,024"),
     ],
 )
 def test_arguments_that_cannot_be_parsed(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]):

@@ -113,7 +113,8 @@ def test_faults_of_either_side_name_its_setting(tmp_path: Path) -> None:
 
 def test_what_is_no_file_is_told_before_anything_is_read(tmp_path: Path) -> None:
     bad, missing = write(tmp_path / "bad.tsv", "one column\n"), str(tmp_path / "missing.tsv")
-    assert fault(PairFiles(pairs=(bad, missing))) == f"data.train.pairs: no such file: {missing}; check the path"
+    told = f"data.train.pairs: no such file: {missing}; check the path, or give data.train.pairs=FILE if it has moved"
+    assert fault(PairFiles(pairs=(bad, missing))) == told
     assert "is a folder" in fault(PairFiles(pairs=(bad, str(tmp_path))))
     pipe = tmp_path / "pipe.tsv"
     os.mkfifo(pipe)

@@ -132,6 +132,15 @@ def test_damaged_cache_is_made_again(tmp_path: Path, name: str, damage: str) -> 
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.parametrize("field", ["num_read", "skipped", "text_digest"])
+def test_a_description_with_one_letter_changed_counts_as_none(tmp_path: Path, field: str) -> None:
+    expected = content(build(tmp_path))
+    path = only_folder(tmp_path) / token_cache.DESCRIPTION
+    path.write_text(path.read_text(encoding="utf-8").replace(field, f"{field[:-1]}_"), encoding="utf-8")
+    assert open_folder(path.parent) is None
+    assert content(build(tmp_path)) == expected
+
+
 def test_breaking_off_leaves_nothing_behind(tmp_path: Path) -> None:
     def broken() -> Iterator[Pair]:
         yield PAIRS[0]

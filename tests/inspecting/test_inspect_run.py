@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from seqcritic.digests import seal
 from seqcritic.errors import UserError
 from seqcritic.inspecting.load import inspect
 from seqcritic.report.values import END
@@ -48,7 +50,9 @@ def test_a_run_that_is_not_finished_is_noted(finished_run: Path, tmp_path: Path)
     run = shutil.copytree(finished_run, tmp_path / "run")
     shutil.rmtree(run / "model")
     latest = sorted((run / "checkpoints").iterdir())[-1] / "description.json"
-    latest.write_text(latest.read_text().replace('"finished": true', '"finished": false'))
+    description = json.loads(latest.read_text())
+    description["progress"]["finished"] = False
+    latest.write_text(json.dumps(seal(description)))
     assert "not finished" in inspect(run, "cat", "cat").note
 
 

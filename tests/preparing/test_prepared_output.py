@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from small_archives import iwslt_files, prepare_here, printed, write_folder, write_tar
 
+from seqcritic.digests import seal
 from seqcritic.errors import UserError
 from seqcritic.preparing.corpora import CORPORA
 from seqcritic.preparing.corpus import Built
@@ -84,6 +85,8 @@ def test_sets_of_another_version_are_refused(archive: Path, tmp_path: Path):
     record = json.loads(path.read_text(encoding="utf-8"))
     record["settings"]["maximum_length"] = 175
     path.write_text(json.dumps(record), encoding="utf-8")
+    assert "prepared.json is damaged" in refused("iwslt14", tmp_path / "out", archive), "its digest is another's"
+    path.write_text(json.dumps(seal(record)), encoding="utf-8")
     assert "holds sets made with other settings" in refused("iwslt14", tmp_path / "out", archive)
 
 

@@ -64,7 +64,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
         path.write_bytes(content[: len(content) // 2])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(checkpoint, "_write_synced", fail)
+    monkeypatch.setattr(checkpoint, "write_synced", fail)
     with pytest.raises(UserError, match=r"cannot write .*00000002: No space left on device"):
         folder.write(tensors(2.0), PARTS)
     assert [path.name for path in tmp_path.iterdir()] == ["00000001"]

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from seqcritic.cli import main
 from seqcritic.data.vocabulary import SPELLING_ALPHABET
+from seqcritic.digests import seal
 from seqcritic.errors import UserError
 from seqcritic.training import export as exporting
 from seqcritic.training import packaged
@@ -158,7 +159,7 @@ def test_faults_of_an_export_are_named(
     early = tmp_path / "early"
     early.mkdir()
     (early / "actor.safetensors").write_bytes((checkpoint / "actor.safetensors").read_bytes())
-    (early / "description.json").write_text(json.dumps(description))
+    (early / "description.json").write_text(json.dumps(seal(description)))
     assert "early is not finished; let it finish" in refusal("export", early, "--out", out)
     assert not out.exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -12,17 +13,19 @@ from seqcritic.errors import UserError
 from seqcritic.training.tracking import METRICS_FILE, Tracker, read_metrics
 from support import SHORT, records, train_here
 
+PLACE = {"kind": "train", "phase": "actor", "total_updates": 1, "compute": 1.0, "seconds": 0.5}
+
 
 def test_records_after_the_checkpoint_are_cut_off(tmp_path: Path):
     tracker = Tracker(tmp_path, 0, tensorboard=False)
-    tracker.write({"update": 1})
+    tracker.write(PLACE | {"update": 1})
     kept = tracker.offset
-    tracker.write({"update": 2})
+    tracker.write(PLACE | {"update": 2})
     with tracker.path.open("ab") as stream:
         stream.write(b'{"update": 3, "los')
-    assert read_metrics(tmp_path) == [{"update": 1}, {"update": 2}]
-    Tracker(tmp_path, kept, tensorboard=False).write({"update": 2.5})
-    assert read_metrics(tmp_path) == [{"update": 1}, {"update": 2.5}]
+    assert read_metrics(tmp_path) == [PLACE | {"update": 1}, PLACE | {"update": 2}]
+    Tracker(tmp_path, kept, tensorboard=False).write(PLACE | {"update": 2.5})
+    assert read_metrics(tmp_path) == [PLACE | {"update": 1}, PLACE | {"update": 2.5}]
 
 
 def test_no_metrics_are_no_records(tmp_path: Path):
@@ -30,7 +33,8 @@ def test_no_metrics_are_no_records(tmp_path: Path):
 
 
 def test_a_damaged_record_is_named_by_its_line(tmp_path: Path):
-    (tmp_path / METRICS_FILE).write_bytes(b'{"update": 1}\n\x00\xff\n{"update": 3}\n')
+    record = json.dumps(PLACE | {"update": 1}).encode()
+    (tmp_path / METRICS_FILE).write_bytes(record + b"\n\x00\xff\n" + record + b"\n")
     with pytest.raises(UserError, match=r"metrics\.jsonl:2: the record is damaged"):
         read_metrics(tmp_path)
 

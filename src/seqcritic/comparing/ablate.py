@@ -21,6 +21,7 @@ from seqcritic.comparing.plan import budget
 from seqcritic.comparing.readiness import share_at_start
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
+from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric
 from seqcritic.report.ablation import Ablation, AblationRow, draw_ablation, list_ablation_columns
@@ -109,12 +110,12 @@ def _start_score(folder: Path) -> float:
 def _write(folder: Path, ablation: Ablation) -> None:
     notes = "".join(f"\n{note}\n" for note in ablation.notes)
     content = {
-        ABLATION_FILE: json.dumps(ablation.to_dict(), indent=1) + "\n",
+        ABLATION_FILE: json.dumps(seal(ablation.to_dict()), indent=1) + "\n",
         PICTURE_FILE: draw_ablation(ablation),
         TABLE_FILE: f"{markdown_columns(list_ablation_columns(ablation))}\n{notes}",
     }
     for name, text in content.items():
         try:
-            (folder / name).write_text(text, encoding="utf-8")
+            write_whole(folder / name, text)
         except OSError as error:
             raise UserError(f"--out: cannot write {folder / name}: {error.strerror or error}") from None

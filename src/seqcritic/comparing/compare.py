@@ -11,6 +11,7 @@ from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
+from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.method_settings import METHODS, MIXED, MIXED_LABELS
 from seqcritic.report.comparison import Comparison
@@ -18,6 +19,7 @@ from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
 from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml, with_method
+from seqcritic.training.run_folder import moved_text
 from seqcritic.training.watching import watched
 
 COMPARISON_FILE = "comparison.json"
@@ -61,6 +63,7 @@ def compare(
         title=settings.name,
         configuration=to_yaml(settings),
         notes=(_compute_note(settings, labels),),
+        overrides=moved_text(runs[-1].folder, settings),
     )
     _write(folder, comparison)
     return comparison, folder
@@ -88,13 +91,13 @@ def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:
 
 def _write(folder: Path, comparison: Comparison) -> None:
     content = {
-        COMPARISON_FILE: json.dumps(comparison.to_dict(), indent=1),
+        COMPARISON_FILE: json.dumps(seal(comparison.to_dict()), indent=1),
         REPORT_FILE: render_page(comparison),
         CURVES_FILE: draw_curves(comparison.curves, comparison.score_name),
         TABLE_FILE: markdown_table(comparison),
     }
     for name, text in content.items():
         try:
-            (folder / name).write_text(text, encoding="utf-8")
+            write_whole(folder / name, text)
         except OSError as error:
             raise UserError(f"--out: cannot write {folder / name}: {error.strerror or error}") from None

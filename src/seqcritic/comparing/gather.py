@@ -10,10 +10,11 @@ import numpy as np
 
 from seqcritic.comparing.judging import JudgedRun, beam_score, greedy_score, judge_run, signature_of_tuned
 from seqcritic.comparing.readiness import critic_curve, share_at_start
+from seqcritic.digests import unseal
 from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
-from seqcritic.settings_io import WITHOUT_EFFECT_ON_TRAINING, flatten, to_yaml
+from seqcritic.settings_io import WITHOUT_EFFECT_ON_TRAINING, flatten, to_yaml, told_from
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.environment import environment
 from seqcritic.training.model import find_weights
@@ -81,7 +82,7 @@ def compare_experiments(
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
         curves=tuple(_curve(label, run.folder, "valid_score") for label, group in groups.items() for run in group),
         examples=_examples({label: group[0].greedy for label, group in groups.items()}),
-        configuration=configuration or to_yaml(first),
+        configuration=configuration or to_yaml(told_from(judged[0].folder, first)),
         environment=environment(),
         notes=notes,
         beam_signature=signature_of_tuned(judged),
@@ -161,6 +162,6 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
 
 def _read(path: Path) -> Comparison:
     try:
-        return Comparison.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return Comparison.from_dict(unseal(json.loads(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}); run compare again to write it anew") from None

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from seqcritic.comparing.plan import CRITICS, PlannedRun
 from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
-from seqcritic.settings_io import to_yaml
+from seqcritic.settings_io import write_settings
 from seqcritic.training.display import loss_terms
 from seqcritic.training.phases import planned_phases
 from seqcritic.training.run_folder import check_settings
@@ -157,7 +157,7 @@ def _start(run: PlannedRun, settings: Settings) -> Popen[bytes]:
     config = run.folder.with_name(f"{run.folder.name}.yaml")
     try:
         config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(to_yaml(settings), encoding="utf-8")
+        write_settings(settings, config)
         with _log_path(run).open("ab") as log:
             return Popen(
                 [sys.executable, "-m", "seqcritic", "train", str(config), "--out", str(run.folder)],

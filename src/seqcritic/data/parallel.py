@@ -45,7 +45,7 @@ def named_files(files: PairFiles, key: str) -> list[tuple[str, str]]:
         if not os.path.isfile(path):
             # A pipe is refused too: the text is read several times.
             fault = "not a regular file" if os.path.exists(path) else "no such file"
-            raise UserError(f"{setting}: {fault}: {path}; check the path")
+            raise UserError(f"{setting}: {fault}: {path}; check the path, or give {setting}=FILE if it has moved")
     for path in files.pairs:
         _format_of(path, f"{key}.pairs")
     return named

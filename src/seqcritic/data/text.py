@@ -14,7 +14,7 @@ def read_lines(path: str | Path, key: str) -> Iterator[str]:
     """Yield the lines of one plain or .gz file without their line ends; `key` is the setting that named it."""
     path = Path(path)
     if not path.exists():
-        raise UserError(f"{key}: no such file: {path}; check the path")
+        raise UserError(f"{key}: no such file: {path}; check the path, or give {key}=FILE if it has moved")
     if path.is_dir():
         raise UserError(f"{key}: {path} is a folder; name the text files in it")
     number = 0

@@ -24,6 +24,7 @@ from typing import Any
 from seqcritic.data.parallel import Pair
 from seqcritic.data.ragged import MappedRaggedArray, RaggedWriter, token_type
 from seqcritic.data.tokens import TextVocabulary, vocabulary_digest
+from seqcritic.digests import seal, unseal
 from seqcritic.errors import UserError
 
 # Raise this number with every change of the files' form.
@@ -122,7 +123,7 @@ def encoded_pairs(
 def open_folder(folder: Path) -> EncodedPairs | None:
     """Return the pairs of a cache folder, or None where it is absent, incomplete or damaged in a way seen at once."""
     try:
-        description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        description = unseal(json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")), required=True)
         for name in ARRAYS:
             found = file_signature(folder / name)
             if {part: found[part] for part in ("size", "blocks")} != description["arrays"][name]:
@@ -215,7 +216,7 @@ def _encode(
         "types": types,
         "arrays": {name: {part: found[part] for part in ("size", "blocks")} for name, found in signatures.items()},
     }
-    (folder / DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
+    (folder / DESCRIPTION).write_text(json.dumps(seal(description), indent=1), encoding="utf-8")
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

@@ -17,6 +17,7 @@ from seqcritic.diagnosing.load import Patient, load_patient
 from seqcritic.diagnosing.measure import Watch, measure
 from seqcritic.diagnosing.moments import NUM_GROUPS
 from seqcritic.diagnosing.token_values import measure_token_values
+from seqcritic.digests import unseal
 from seqcritic.errors import UserError
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.policy_evaluation import CriticTraining
@@ -119,9 +120,11 @@ def sample_means(patient: Patient) -> dict[str, float]:
 def read_diagnosis(path: Path) -> Diagnosis:
     """Read what an earlier diagnosis wrote."""
     try:
-        return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return Diagnosis.from_dict(unseal(json.loads(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} is no diagnosis written by seqcritic ({error})") from None
+        raise UserError(
+            f"{path} is no diagnosis as seqcritic wrote it ({error}); put back a copy, or diagnose again"
+        ) from None
 
 
 def _watch(display: Display, wanted_error: float, means: dict[str, float]) -> Watch:

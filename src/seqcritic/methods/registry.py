@@ -74,6 +74,20 @@ def build_networks(
     return networks
 
 
+def count_numbers(settings: Settings, num_source_tokens: int, num_target_tokens: int) -> int:
+    """Return how many numbers a training holds at least for its networks, without making any of them.
+
+    A network that is trained has its weights, their gradient and Adam's two moments; of the actor the best is kept too.
+    """
+    with torch.device("meta"):
+        networks = build_networks(settings, num_source_tokens, num_target_tokens, torch.Generator())
+    copies = {"actor": 5, "critic": 4}
+    return sum(
+        copies.get(name, 1) * sum(weight.numel() for weight in network.parameters())
+        for name, network in networks.named().items()
+    )
+
+
 def _follower(leader: Network) -> Network:
     """Return a copy of a network that no optimiser and no gradient moves."""
     return copy.deepcopy(leader).requires_grad_(False)

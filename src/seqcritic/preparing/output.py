@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from seqcritic.digests import seal, unseal
 from seqcritic.errors import UserError
 from seqcritic.preparing.sources import RECORD_FILE
 
@@ -72,7 +73,7 @@ class OutputFolder:
                     raise UserError(f"{self.folder} has a {name} but no {RECORD_FILE}; give another --out")
             return None
         try:
-            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            record: dict[str, Any] = unseal(json.loads(path.read_text(encoding="utf-8")))
             sizes = {name: int(file["bytes"]) for name, file in record["files"].items()}
             damaged = not record.keys() >= RECORD_KEYS
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -89,7 +90,7 @@ class OutputFolder:
         """Put the sets and their record in place; from here on the command has done its work even if it is killed."""
         partial = self.work / f"{RECORD_FILE}.partial"
         with partial.open("w", encoding="utf-8") as file:
-            json.dump(record, file, ensure_ascii=False, indent=2)
+            json.dump(seal(record), file, ensure_ascii=False, indent=2)
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())

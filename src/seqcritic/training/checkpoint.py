@@ -6,7 +6,6 @@ is ever unpickled.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from seqcritic.digests import MISMATCH, digest, seal, unseal, write_synced
 from seqcritic.errors import UserError
 
 FORMAT = "seqcritic-checkpoint-1"
@@ -42,12 +42,12 @@ def write_folder(
         digests = {}
         for name, group in tensors.items():
             content = safetensors.torch.save({key: value.cpu().contiguous() for key, value in group.items()})
-            _write_synced(temporary / f"{name}.safetensors", content)
-            digests[name] = _digest(content)
-        text = json.dumps({"format": FORMAT, "digests": digests} | description, indent=1)
-        _write_synced(temporary / "description.json", text.encode())
+            write_synced(temporary / f"{name}.safetensors", content)
+            digests[name] = digest(content)
+        text = json.dumps(seal({"format": FORMAT, "digests": digests} | description), indent=1)
+        write_synced(temporary / "description.json", text.encode())
         for name, content_text in texts.items():
-            _write_synced(temporary / name, content_text.encode())
+            write_synced(temporary / name, content_text.encode())
         _sync_folder(temporary)
         old = target.with_name(f".{target.name}.old")
         shutil.rmtree(old, ignore_errors=True)
@@ -69,7 +69,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"{folder} is not a seqcritic checkpoint or model: it has no description.json")
     try:
-        description = json.loads(path.read_text(encoding="utf-8"))
+        description = unseal(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise _damage(path, str(error)) from None
     if not isinstance(description, dict) or description.get("format") != FORMAT:
@@ -86,8 +86,8 @@ def read_tensors(folder: Path, name: str, description: dict[str, Any]) -> dict[s
     path = folder / f"{name}.safetensors"
     try:
         content = path.read_bytes()
-        if _digest(content) != description["digests"].get(name):
-            raise ValueError("its digest is not the one written with it")
+        if digest(content) != description["digests"].get(name):
+            raise ValueError(MISMATCH)
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
         return tensors
     except (OSError, ValueError, KeyError, safetensors.SafetensorError) as error:
@@ -172,20 +172,9 @@ def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}
 
 
-def _write_synced(path: Path, content: bytes) -> None:
-    with path.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
 def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -6,6 +6,7 @@ update run in bfloat16, with the weights rounded on the way in; evaluation is no
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -44,3 +45,17 @@ def computing(precision: Precision, device: torch.device) -> AbstractContextMana
     # No cache: a weight rounded while sampling, without a graph, would be taken from it for the loss.
     narrow = precision == "bfloat16"
     return torch.autocast(device.type, torch.bfloat16, cache_enabled=False) if narrow else nullcontext()
+
+
+def require_memory(device: torch.device, num_bytes: int) -> None:
+    """Refuse networks for which a device has not the memory, before the system ends the process without a word."""
+    room = (
+        torch.cuda.get_device_properties(device).total_memory
+        if device.type == "cuda"
+        else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    )
+    if num_bytes > room:
+        raise UserError(
+            f"to train these networks takes at least {num_bytes / 1e9:,.0f} GB of memory, and {device.type} has "
+            f"{room / 1e9:,.0f} GB; make actor.hidden, actor.embedding, actor.attention and those of critic smaller"
+        )

@@ -18,6 +18,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.task import build_task
 from seqcritic.data_settings import EMBEDDED, SPLITS, SpellingSettings
 from seqcritic.decoding.search import GREEDY, find_best
+from seqcritic.digests import unseal
 from seqcritic.errors import UserError
 from seqcritic.training.card import Origin, TestResult, write_card
 from seqcritic.training.checkpoint import COUNTS, load_weights, weights_of, write_folder
@@ -96,7 +97,7 @@ def text_names(settings: Settings) -> dict[str, list[str]]:
 def read_result(path: str | Path) -> TestResult:
     """Return the figures that `evaluate --json` has printed into a file, by the file's name."""
     try:
-        found = json.loads(read_text(path, "--result"))
+        found = unseal(json.loads(read_text(path, "--result")))
         name, score, (low, high), num_sentences, signature = (found[field] for field in RESULT_FIELDS)
         return TestResult(
             Path(path).stem, str(name), float(score), (float(low), float(high)), int(num_sentences), str(signature)
@@ -104,7 +105,9 @@ def read_result(path: str | Path) -> TestResult:
     except UserError:
         raise
     except (ValueError, KeyError, TypeError):
-        raise UserError(f"--result: {path} is not what seqcritic evaluate --json prints") from None
+        raise UserError(
+            f"--result: {path} is not what seqcritic evaluate --json prints; let it print it anew"
+        ) from None
 
 
 def read_text(path: str | Path, option: str) -> str:

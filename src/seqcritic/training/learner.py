@@ -14,7 +14,7 @@ from seqcritic.draws import Share, SharedGenerator
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import follow
-from seqcritic.methods.registry import build_method, build_networks
+from seqcritic.methods.registry import build_method, build_networks, count_numbers
 from seqcritic.scores.score import Score
 from seqcritic.training.checkpoint import (
     load_optimiser,
@@ -24,7 +24,7 @@ from seqcritic.training.checkpoint import (
     under,
     weights_of,
 )
-from seqcritic.training.device import choose_device, computing, weight_type
+from seqcritic.training.device import choose_device, computing, require_memory, weight_type
 from seqcritic.training.distributed import Processes
 
 TensorGroups = dict[str, dict[str, Tensor]]
@@ -47,10 +47,12 @@ class Learner:
         self.device = choose_device(settings.device, self.processes.local_rank)
         # Drawn from on the CPU, where every device and every process sees the same numbers.
         self.generator = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
+        weight = weight_type(settings.precision, self.device)
+        require_memory(self.device, weight.itemsize * count_numbers(settings, num_source_tokens, num_target_tokens))
         weights = torch.Generator().manual_seed(derive_seed(settings.seed, "weights"))
         self.networks = build_networks(settings, num_source_tokens, num_target_tokens, weights)
         for network in self.networks.named().values():
-            network.to(self.device, weight_type(settings.precision, self.device))
+            network.to(self.device, weight)
         self.best_actor = self.actor_weights()
         self.optimisers: dict[str, torch.optim.Adam] = {}
         self.phase = ""

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from seqcritic.config import Settings
+from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.settings_io import differences, parse_tree, settings_from, to_yaml
+from seqcritic.settings_io import (
+    FOLDERS,
+    differences,
+    differing,
+    flatten,
+    names_text,
+    read_settings_file,
+    settings_from,
+    write_settings,
+)
+from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
+from seqcritic.training.start import network_digest
 from seqcritic.training.tracking import METRICS_FILE
 
 CONFIG_FILE = "config.yaml"
@@ -44,16 +58,9 @@ class RunFolder:
         self._unlock()
 
     def claim(self) -> None:
-        """Write the configuration of a run that begins."""
-        config = self.folder / CONFIG_FILE
-        if config.exists():
-            return
-        temporary = self.folder / f".{CONFIG_FILE}.partial"
-        try:
-            temporary.write_text(to_yaml(self.settings), encoding="utf-8")
-            temporary.rename(config)
-        except OSError as error:
-            raise UserError(f"--out: cannot write {config}: {error.strerror or error}") from None
+        """Write the configuration of a run that begins, or whose text or start is now elsewhere."""
+        if not (self.folder / CONFIG_FILE).exists() or differing(self.settings, read_settings(self.folder)):
+            _write_config(self.folder, self.settings)
 
     def _lock_folder(self) -> None:
         try:
@@ -72,18 +79,28 @@ class RunFolder:
 
 
 def check_settings(folder: Path, settings: Settings) -> None:
-    """Refuse a folder that holds a run with other settings, or files of another origin where a run would write."""
-    if (folder / CONFIG_FILE).exists():
-        differing = differences(settings, read_settings(folder))
-        if differing:
-            raise UserError(
-                f"{folder} holds a run with other settings ({'; '.join(differing)}); "
-                "give another --out, or the same settings to resume"
-            )
+    """Refuse a folder that holds a run with other settings, or files of another origin where a run would write.
+
+    Text and trained networks may have moved if they are the same. A config.yaml that was removed is written anew.
+    """
+    latest = CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest()
+    trained = read_description(latest) if latest is not None else None
+    config = folder / CONFIG_FILE
+    if not config.exists() and trained is None:
+        for name in (METRICS_FILE, CHECKPOINTS_FOLDER, MODEL_FOLDER):
+            if (folder / name).exists():
+                raise UserError(f"{folder} has a {name} but no {CONFIG_FILE}; give another --out")
         return
-    for name in (METRICS_FILE, CHECKPOINTS_FOLDER, MODEL_FOLDER):
-        if (folder / name).exists():
-            raise UserError(f"{folder} has a {name} but no {CONFIG_FILE}; give another --out")
+    stored = read_settings(folder) if config.exists() or trained is None else settings_from(trained["settings"])
+    moved = [key for key in differing(settings, stored) if _has_moved(key, settings, stored, trained)]
+    others = differences(settings, stored, apart_from=moved)
+    if others:
+        raise UserError(
+            f"{folder} holds a run with other settings ({'; '.join(others)}); "
+            "give another --out, or the same settings to resume"
+        )
+    if not config.exists():
+        _write_config(folder, settings)
 
 
 def read_settings(folder: Path) -> Settings:
@@ -91,12 +108,41 @@ def read_settings(folder: Path) -> Settings:
     path = folder / CONFIG_FILE
     if not path.is_file():
         raise UserError(f"{folder} is not a run: it has no {CONFIG_FILE}")
+    return read_settings_file(path)
+
+
+def moved_text(folder: Path, settings: Settings) -> list[str]:
+    """Return as overrides where settings have text that a run has elsewhere."""
+    leaves = flatten(settings.model_dump(mode="json"))
+    keys = differing(settings, read_settings(folder))
+    return [f"{key}={json.dumps(leaves.get(key, []))}" for key in keys if names_text(key)]
+
+
+def _has_moved(key: str, settings: Settings, stored: Settings, trained: dict[str, Any] | None) -> bool:
+    """Tell whether a setting that differs only says where the same text or the same network now is.
+
+    A run without a checkpoint begins anew, from whatever is given now.
+    """
+    if key in FOLDERS:
+        name = key.removeprefix("start.")
+        ours, theirs = getattr(settings.start, name), getattr(stored.start, name)
+        if ours is None or theirs is None or trained is None:
+            return ours is not None and theirs is not None
+        return bool(network_digest(ours, name) == trained.get("start", {}).get(name))
+    if not names_text(key) or trained is None:
+        return names_text(key)
+    if not key.startswith("data.test"):
+        return bool(build_task(settings.data).fingerprint() == trained["data"])
+    # A run does not know its test text by a digest: if what it has named is gone, what is given now counts.
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
-    tree = parse_tree(text, path)
+        known = build_task(stored.data).conditions("test")
+    except UserError:
+        return True
+    return build_task(settings.data).conditions("test") == known
+
+
+def _write_config(folder: Path, settings: Settings) -> None:
     try:
-        return settings_from(tree)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+        write_settings(settings, folder / CONFIG_FILE)
+    except OSError as error:
+        raise UserError(f"--out: cannot write {folder / CONFIG_FILE}: {error.strerror or error}") from None

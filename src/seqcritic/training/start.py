@@ -9,8 +9,8 @@ from torch import nn
 
 from seqcritic.config import Settings
 from seqcritic.errors import UserError
-from seqcritic.training.checkpoint import load_weights
-from seqcritic.training.model import read_network
+from seqcritic.training.checkpoint import load_weights, read_description
+from seqcritic.training.model import find_weights, read_network
 
 
 def check_start(settings: Settings) -> None:
@@ -22,6 +22,17 @@ def check_start(settings: Settings) -> None:
                 read_network(place, name)
             except UserError as error:
                 raise UserError(f"start.{name}: {error}") from None
+
+
+def network_digest(place: str, name: str) -> str:
+    """Return the digest of the weights of a network that `start` names, by which it is known elsewhere too."""
+    try:
+        digests = read_description(find_weights(place))["digests"]
+        return str(digests[name])
+    except UserError as error:
+        raise UserError(f"start.{name}: {error}") from None
+    except KeyError:
+        raise UserError(f"start.{name}: {place} holds no {name}") from None
 
 
 def load_start_actor(settings: Settings, actor: nn.Module, vocabularies: Mapping[str, Any]) -> dict[str, Any]:

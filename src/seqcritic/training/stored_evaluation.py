@@ -7,7 +7,6 @@ the actor's weights and the signature (text, search, versions). Under another ke
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.digests import seal, unseal, write_whole
 from seqcritic.evaluation import corpus_metric, predict_batches, signature
 from seqcritic.training.run_evaluation import RunEvaluation, judge_predictions, load_for_evaluation
 from seqcritic.training.tuning import tune_model
@@ -63,14 +63,12 @@ class StoredEvaluations:
         path = self.folder / f"{name}{self.suffix}.json"
         # A damaged file counts as none.
         with suppress(OSError, ValueError, KeyError, TypeError):
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = unseal(json.loads(path.read_text(encoding="utf-8")), required=True)
             if content["key"] == key:
                 return content["result"]
         result = make()
         # A run may be another person's, which can be read and not written to.
         with suppress(OSError):
             self.folder.mkdir(exist_ok=True)
-            temporary = self.folder / f".{path.name}.{os.getpid()}.partial"
-            temporary.write_text(json.dumps({"key": key, "result": result}, indent=1), encoding="utf-8")
-            temporary.rename(path)
+            write_whole(path, json.dumps(seal({"key": key, "result": result}), indent=1))
         return result

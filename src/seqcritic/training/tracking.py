@@ -7,10 +7,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+from seqcritic.digests import seal, unseal
 from seqcritic.errors import UserError
 
 METRICS_FILE = "metrics.jsonl"
 Record = dict[str, Any]
+# What readers take for granted: in every record, and in those of a kind.
+NAMES = ("kind", "phase")
+NUMBERS = ("update", "total_updates", "compute", "seconds")
+NUMBERS_OF_KIND = {"valid": ("valid_score", "best_score")}
 
 
 class SilentTracker:
@@ -43,7 +48,7 @@ class Tracker:
 
     def write(self, record: Record) -> None:
         """Append one record."""
-        line = (json.dumps(record) + "\n").encode()
+        line = (json.dumps(seal(record)) + "\n").encode()
         try:
             with self.path.open("ab") as stream:
                 stream.write(line)
@@ -70,13 +75,42 @@ def read_metrics(folder: Path) -> list[Record]:
     path = folder / METRICS_FILE
     if not path.is_file():
         return []
+    *lines, last = path.read_bytes().split(b"\n")
+    if _holds_object(last):
+        lines.append(last)
     records: list[Record] = []
-    for line in path.read_bytes().split(b"\n")[:-1]:
+    for number, line in enumerate(lines, start=1):
         try:
-            records.append(json.loads(line))
-        except ValueError:
-            raise UserError(f"{path}:{len(records) + 1}: the record is damaged; remove the line") from None
+            records.append(_checked(unseal(json.loads(line))))
+        except ValueError as error:
+            raise UserError(
+                f"{path}:{number}: the record is damaged ({error}); put back a copy of the file, or remove the line, "
+                "which reports will lack then"
+            ) from None
     return records
+
+
+def _holds_object(line: bytes) -> bool:
+    """Tell whether a line without an end has all of an object, so that it is not one that a kill has cut short."""
+    try:
+        json.JSONDecoder().raw_decode(line.decode())
+    except ValueError:
+        return False
+    return True
+
+
+def _checked(record: Any) -> Record:
+    """Return a record that has what all readers rely on; ValueError where it has not."""
+    if not isinstance(record, dict):
+        raise ValueError("it is no JSON object")
+    for name in NAMES:
+        if not isinstance(record.get(name), str):
+            raise ValueError(f"it has no {name}")
+    for name in {*NUMBERS, *NUMBERS_OF_KIND.get(record["kind"], ()), *record} - {*NAMES}:
+        value = record.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"its {name} is not a number")
+    return record
 
 
 def _tensorboard_writer(folder: Path) -> Any:

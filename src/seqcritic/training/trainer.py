@@ -16,6 +16,7 @@ from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import build_task
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.evaluation import corpus_metric, judge
+from seqcritic.settings_io import told_from
 from seqcritic.training.checkpoint import (
     CheckpointFolder,
     load_weights,
@@ -32,7 +33,7 @@ from seqcritic.training.phases import has_stopped_growing, learning_rate, planne
 from seqcritic.training.progress import Progress
 from seqcritic.training.readiness import explained_variance, warning
 from seqcritic.training.rewards import build_score
-from seqcritic.training.start import check_start, load_start_actor, load_start_critic
+from seqcritic.training.start import check_start, load_start_actor, load_start_critic, network_digest
 from seqcritic.training.tracking import SilentTracker, Tracker
 
 
@@ -45,7 +46,9 @@ class Trainer:
         self.display = display
         self.processes = processes
         self.metric = corpus_metric(settings)
-        check_start(settings)
+        self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
+        if self.checkpoints.latest() is None:
+            check_start(settings)
         with processes.one_before_the_rest():
             self.task = build_task(settings.data, display.line)
             self.fingerprint = self.task.fingerprint()
@@ -53,7 +56,7 @@ class Trainer:
         score = build_score(settings.score, self.task)
         self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score, processes)
         self.progress = Progress()
-        self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
+        self.started_from: dict[str, str] = {}  # digests of the networks that the run began with
         self._evaluation_sets: dict[str, EvaluationSet] = {}
         self._news = ""  # the last validation score, for the display
         self._saved_at = time.monotonic()
@@ -295,6 +298,7 @@ class Trainer:
                 f"{self.folder}: this run began with {description.get('processes', 1)} process(es), not "
                 f"{self.processes.size}; resume it with as many, or give another --out"
             )
+        self.started_from = description.get("start", {})
         groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
         try:
             self.progress = Progress(**description["progress"])
@@ -308,6 +312,7 @@ class Trainer:
     def _start_from_trained(self) -> None:
         """Load the actor and critic the settings name and go on where their training text ended."""
         networks, progress = self.learner.networks, self.progress
+        self.started_from = {name: network_digest(place, name) for name, place in self.settings.start if place}
         if self.settings.start.actor is not None:
             trained = load_start_actor(self.settings, networks.actor, self.task.vocabularies())
             self.learner.best_actor = self.learner.actor_weights()
@@ -326,8 +331,13 @@ class Trainer:
         return sum(float(tensor.double().abs().sum()) for tensor in weights)
 
     def _description(self) -> dict[str, Any]:
-        described = {"settings": self.settings.model_dump(mode="json"), "data": self.fingerprint}
-        return described | {"processes": self.processes.size, "vocabularies": self.task.vocabularies()}
+        return {
+            "settings": told_from(self.folder, self.settings).model_dump(mode="json"),
+            "data": self.fingerprint,
+            "start": self.started_from,
+            "processes": self.processes.size,
+            "vocabularies": self.task.vocabularies(),
+        }
 
     def _finish(self) -> None:
         """Mark the run finished and export what others load: the best actor, the last critic."""

@@ -1,0 +1,86 @@
+"""Digests by which what is read back is known to be what was written, and files that are written whole or not at all.
+
+A digest stands in the file that it speaks for, so that no kill can come between the two: as the last field of a JSON
+object, as the first line of a YAML file. Files of version 0.1 have none and are taken as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FIELD = "digest"
+HEADER = "# written by seqcritic, digest "
+MISMATCH = "its digest is not the one written with it"
+
+
+def digest(content: bytes) -> str:
+    """Return the digest of some bytes."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def seal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object with the digest of its other fields as its last."""
+    content = {name: value for name, value in record.items() if name != FIELD}
+    return {**content, FIELD: digest(json.dumps(content).encode())}
+
+
+def unseal(record: Any, required: bool = False) -> Any:
+    """Return a JSON value without its digest; ValueError where that is another's, or lacks and is required.
+
+    The digest is of the values: Python writes what it has read from JSON as the same text again.
+    """
+    if not isinstance(record, dict) or FIELD not in record:
+        if required:
+            raise ValueError("it has no digest")
+        return record
+    if seal(record)[FIELD] != record[FIELD]:
+        raise ValueError(MISMATCH)
+    return {name: value for name, value in record.items() if name != FIELD}
+
+
+def seal_text(text: str) -> str:
+    """Return a text, of YAML, beneath a comment with its digest."""
+    return f"{HEADER}{digest(text.encode())}\n{text}"
+
+
+def is_sealed(text: str) -> bool:
+    """Tell whether a text begins as those that `seal_text` returns."""
+    return text.startswith(HEADER)
+
+
+def unseal_text(text: str) -> str:
+    """Return a text without the comment of `seal_text`; ValueError where the digest is another's.
+
+    A damaged comment could hide the line beneath it, so any first line that is one must be whole.
+    """
+    if not text.startswith("#"):
+        return text
+    head, _, rest = text.partition("\n")
+    if not re.fullmatch(re.escape(HEADER) + "[0-9a-f]{32}", head) or head != f"{HEADER}{digest(rest.encode())}":
+        raise ValueError(MISMATCH)
+    return rest
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a file and wait until the disk has it."""
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it, after a kill too, finds all of it or what was there before."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        write_synced(temporary, text.encode())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
