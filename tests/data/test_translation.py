@@ -246,7 +246,7 @@ def test_stored_vocabularies_can_encode_other_training_text(task: Task) -> None:
     task.write("train.de", ["Fisch ist Katze."])
     task.write("train.en", ["fish is cat!"])
     data = TranslationData.from_vocabularies(task.settings(), stored, cache=task.folder / "cache")
-    assert data.texts(data.training_batch(0, 4, 1).references) == ["UNK is cat!"]
+    assert data.texts(data.training_batch(0, 4, 1).references) == ["⁇ is cat!"]
 
 
 @pytest.mark.parametrize("kind", ["whitespace", "words", "subwords"])

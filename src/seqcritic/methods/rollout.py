@@ -101,5 +101,8 @@ def prefix_scores(score: Score, tokens: Tensor, mask: Tensor, batch: Batch) -> T
     """Return the scores [B, T + 1] of all prefixes of tokens [B, T] against the batch's references."""
     reference_lengths = num_tokens(batch.references, batch.reference_mask)
     # Scores are for the CPU: some are functions of texts, some count in float64.
-    judged = (field.cpu() for field in (tokens, num_tokens(tokens, mask), batch.references, reference_lengths))
-    return score.prefix_scores(*judged).to(tokens.device)
+    predictions, lengths, references, reference_lengths = (
+        field.cpu() for field in (tokens, num_tokens(tokens, mask), batch.references, reference_lengths)
+    )
+    prefixes = score.prefix_scores(predictions, lengths, references, reference_lengths, batch.reference_texts)
+    return prefixes.to(tokens.device)
