@@ -19,7 +19,7 @@ from seqcritic.data.tokens import (
     vocabulary_digest,
     vocabulary_from_dict,
 )
-from seqcritic.data.words import UNKNOWN_WORD
+from seqcritic.data.words import UNKNOWN_WORD, without_reserved
 from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
 from seqcritic.scores.corpus_bleu import CorpusBleu
@@ -82,6 +82,25 @@ def test_an_unknown_word_is_one_word_to_every_score(kind: str) -> None:
     rouge = mean_rouge_l(UNKNOWN_WORD, tokenised=kind == "whitespace")
     found, expected = (rouge.statistics([text], [reference])[0, 0] for text in (decoded, wrong))
     assert found == expected < 100
+
+
+@pytest.mark.parametrize("kind", ["words", "whitespace"])
+def test_an_unknown_token_matches_no_part_of_any_text(kind: str) -> None:
+    """A text may say UNK or <unk>, as if it meant the unknown word; a person would not read the same in both."""
+    vocabulary = learn(TokenSettings(kind=kind), ["an old dog"])
+    decoded = vocabulary.decode(vocabulary.encode("mice"))
+    for reference in ("UNK", "<unk>", "unk", without_reserved(f"a {UNKNOWN_WORD}")):
+        assert not set(decoded) & set(reference)
+        assert CorpusBleu(tokenised=kind == "whitespace").statistics([decoded], [reference])[0, :4].sum() == 0
+        assert mean_rouge_l(UNKNOWN_WORD, tokenised=kind == "whitespace").statistics([decoded], [reference])[0, 0] == 0
+
+
+def test_what_follows_an_unknown_word_is_split_off_as_from_others() -> None:
+    vocabulary = learn(TokenSettings(kind="words"), ["Tom's old dog, isn't it?"])
+    for line in ("Tim's old dog.", "Tom mightn't it, it?"):
+        words = [word if vocabulary.encode(word) != [1] else UNKNOWN_WORD for word in vocabulary.words(line)]
+        assert UNKNOWN_WORD in words
+        assert vocabulary.words(vocabulary.decode(vocabulary.encode(line))) == words
 
 
 def test_lower_casing_is_part_of_the_vocabulary() -> None:
