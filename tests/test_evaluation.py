@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import sys
+
 import numpy as np
 import pytest
 
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric, interval, paired_p_value, signature
+from seqcritic.evaluation import corpus_metric, interval, paired_p_value, signature, surrogate, without_surrogate
 from seqcritic.scores.edit_distance import CharacterErrorRate
 from seqcritic.settings_io import load_recipe
 from support import write_text
@@ -59,7 +62,7 @@ def signature_of(tmp_path):
 
 def _signature_of(overrides: list[str]) -> str:
     settings = load_recipe("demo", overrides)
-    return signature(build_task(settings.data), corpus_metric(settings), "test", 100)
+    return signature(build_task(settings.data), corpus_metric(settings), "test", 100, trained=surrogate(settings))
 
 
 def test_the_signature_names_what_changes_the_figure(signature_of, tmp_path):
@@ -67,6 +70,10 @@ def test_the_signature_names_what_changes_the_figure(signature_of, tmp_path):
     other = write_text(tmp_path / "other.txt", num_lines=50, seed=1)
     assert signature_of(f"data.test={other}") != plain
     assert "score:CER|split:test|sentences:100|" in plain
+    assert "trained:" not in plain, "edit distances of characters are what the character error rate counts"
+    ratio = signature_of("score.normalise=true")
+    assert "|trained:edit-distance/length:characters|" in ratio
+    assert without_surrogate(ratio) == plain
     for override in ("data.noise=0.25", "data.minimum_length=3", "data.evaluation_seed=9", "score.capped=true"):
         assert signature_of(override) != plain
 
@@ -135,3 +142,57 @@ def test_rouge_of_text_that_comes_tokenised_counts_its_tokens():
     lowercase = corpus_metric(load_recipe("iwslt14-conv", ["score.name=rouge-l", "data.target_tokens.lowercase=true"]))
     assert tokenised.statistics(["a ."], ["A ."])[0, 0] == pytest.approx(50)
     assert lowercase.statistics(["a ."], ["A ."])[0, 0] == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "rules", "trained"),
+    [
+        ("words", "WER", "tok:words.1", ""),
+        ("whitespace", "WER", "tok:whitespace", ""),
+        ("subwords", "CER", None, "trained:edit-distance:subwords"),
+    ],
+)
+def test_edit_distances_are_reported_in_the_unit_they_are_trained_in(
+    kind: str, name: str, rules: str | None, trained: str
+):
+    given = ["score.name=edit-distance", f"data.target_tokens.kind={kind}"]
+    settings = load_recipe("tatoeba-de-en", given)
+    metric = corpus_metric(settings)
+    assert (metric.name, surrogate(settings)) == (name, trained)
+    assert rules is None or rules in metric.signature()
+    errors, length = metric.statistics(["The cat sat."], ["The kitten sat."])[0].tolist()
+    assert (errors, length) == {"words": (1, 4), "whitespace": (1, 3), "subwords": (5, 15)}[kind]
+
+
+def test_a_surrogate_is_named():
+    words, cut = (load_recipe(name) for name in ("tatoeba-de-en", "iwslt14-conv"))
+    assert surrogate(words) == "trained:sentence-bleu+1:words"
+    assert surrogate(cut) == "trained:sentence-bleu+1:whitespace"
+    assert surrogate(load_recipe("tatoeba-de-en", ["score.name=rouge-l"])) == "trained:length*rouge-l:words"
+    assert surrogate(load_recipe("demo", ["score.capped=true"])) == "trained:edit-distance:characters"
+    assert surrogate(load_recipe("demo", ["score.name=support:word_share"])) == ""
+
+
+def test_two_versions_of_a_function_have_two_signatures(tmp_path, monkeypatch):
+    """The name and the module's name are the same; what the functions return is not."""
+
+    def signature_of_version(folder: str, code: str) -> list[str]:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "versioned_scores.py").write_text(code, encoding="utf-8")
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(str(tmp_path / folder))
+            patch.delitem(sys.modules, "versioned_scores", raising=False)
+            try:
+                return corpus_metric(load_recipe("demo", ["score.name=versioned_scores:share"])).signature()
+            finally:
+                del sys.modules["versioned_scores"]
+
+    code = "WEIGHT = {}\n\n\ndef share(prediction, reference):\n    return WEIGHT * (prediction == reference)\n"
+    one, other, again = (signature_of_version(f"{n}", code.format(w)) for n, w in enumerate((1, 50, 1)))
+    assert one == again
+    assert one != other, "what the module around the function says is part of the score"
+    assert re.fullmatch("code:[0-9a-f]{12}", one[-1])
+
+
+def test_a_function_without_source_says_so():
+    assert corpus_metric(load_recipe("demo", ["score.name=math:dist"])).signature()[-1] == "code:unknown"

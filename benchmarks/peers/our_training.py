@@ -17,7 +17,7 @@ from seqcritic.methods import rollout
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.scores.score import Score
+from seqcritic.scores.score import Score, Texts
 from seqcritic.settings_io import settings_from
 from seqcritic.training.learner import Learner
 from side_by_side.layers import count
@@ -60,7 +60,12 @@ class TimedScore:
         self.seconds = 0.0
 
     def prefix_scores(
-        self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
+        self,
+        predictions: Tensor,
+        prediction_lengths: Tensor,
+        references: Tensor,
+        reference_lengths: Tensor,
+        reference_texts: Texts | None = None,
     ) -> Tensor:
         """Score as usual and add the time it took."""
         started = time.process_time()

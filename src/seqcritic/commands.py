@@ -194,6 +194,10 @@ def validate(options: argparse.Namespace) -> int:
     settings = load_recipe(options.recipe, options.overrides)
     for label in settings.compare.methods:
         with_method(settings, label)
+    if ":" in settings.score.name:  # torch takes seconds to load
+        from seqcritic.training.rewards import try_described_score
+
+        try_described_score(settings)
     print(to_yaml(settings), end="")
     return 0
 

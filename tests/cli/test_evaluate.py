@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from seqcritic.cli import main
+from seqcritic.comparing.gather import comparison_of_runs
 from seqcritic.training.run_evaluation import evaluate
-from support import write_text
+from support import SHORT, method_overrides, train_here, write_text
 
 SIGNATURE = re.compile(
     r"score:CER\|split:test\|sentences:30\|text:[0-9a-f]{8}\|L:6\|noise:0\.3\|evaluation_seed:0\|search:greedy\|rapidfuzz:"
@@ -32,6 +33,17 @@ def test_json_has_what_a_script_needs(lively_run: Path, capsys: pytest.CaptureFi
     assert result["sentences"] == 30
     assert (result["method"], result["split"], result["score_name"]) == ("likelihood", "test", "CER")
     assert result["score"] == evaluate(lively_run).score
+
+
+def test_runs_trained_for_different_surrogates_stand_in_one_table_that_names_them(recipe: Path, tmp_path: Path):
+    overrides = [*method_overrides("likelihood"), *SHORT]
+    runs = [train_here(recipe, tmp_path / given, *overrides, f"score.normalise={given}") for given in ("false", "true")]
+    comparison = comparison_of_runs(runs)
+    plain, ratio = comparison.signature.split(" and ")
+    assert "trained:" not in plain
+    assert "|trained:edit-distance/length:characters|" in ratio
+    (note,) = comparison.notes
+    assert note == "Rewards are paid by a surrogate, edit-distance/length in characters; what is reported is CER."
 
 
 def test_text_has_the_score_and_its_signature(lively_run: Path, capsys: pytest.CaptureFixture[str]):

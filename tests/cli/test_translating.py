@@ -175,7 +175,12 @@ def test_starting_from_an_actor_with_other_vocabularies_is_refused(
 
 @pytest.mark.parametrize(
     ("function", "code", "told"),
-    [("raises", 2, "failed on prediction ''"), ("endless", 3, "returned nan on prediction")],
+    [
+        ("raises", 2, "score.name: score function faulty_scores:raises failed on prediction ''"),
+        ("endless", 2, "score.name: score function faulty_scores:endless returned nan on prediction"),
+        ("backwards", 2, "score.name: score function faulty_scores:backwards gives the reference"),
+        ("late", 3, "returned nan on prediction"),
+    ],
 )
 def test_a_faulty_function_ends_the_training_with_one_line(
     function: str,
@@ -189,13 +194,22 @@ def test_a_faulty_function_ends_the_training_with_one_line(
 ):
     (tmp_path / "faulty_scores.py").write_text(
         "def raises(prediction, reference):\n    return 1 / len(prediction)\n\n\n"
-        "def endless(prediction, reference):\n    return float('nan') if prediction else 0.0\n",
+        "def endless(prediction, reference):\n    return float('nan') if prediction else 0.0\n\n\n"
+        "def backwards(prediction, reference):\n    return float(prediction != reference)\n\n\n"
+        "def late(prediction, reference):\n    return 0.0 if reference.startswith(prediction) else float('nan')\n",
         encoding="utf-8",
     )
     monkeypatch.chdir(tmp_path)
     given = [f"start.actor={translation_run}", f"score.name=faulty_scores:{function}"]
     assert main(["train", str(translation_recipe), "--out", "run", *given]) == code
     assert told in complaints(capsys.readouterr().err)[0]
+    if code == 2:  # before the first update, by every command that leads to it
+        assert not (tmp_path / "run" / "metrics.jsonl").exists()
+        assert main(["validate", str(translation_recipe), f"score.name=faulty_scores:{function}"]) == 2
+        assert told in complaints(capsys.readouterr().err)[0]
+        assert main(["compare", str(translation_recipe), "--out", "all", f"score.name=faulty_scores:{function}"]) == 2
+        assert told in complaints(capsys.readouterr().err)[0]
+        assert not (tmp_path / "all").exists()
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,8 @@ def test_all_files_are_written(comparison: Path):
     assert [row["label"] for row in data["rows"]] == list(METHODS)
     assert all(len(row["seed_scores"]) == len(SEEDS) for row in data["rows"])
     assert data["baseline"] == "likelihood"
+    assert "|split:test|" in data["signature"]
+    assert re.search(r"^score:CER\|split:valid\|sentences:\d+\|.*\|search:greedy\|", data["valid_signature"])
     table = (comparison / "table.md").read_text(encoding="utf-8")
     page = (comparison / "report.html").read_text(encoding="utf-8")
     assert all(label in table and label in page for label in METHODS)

@@ -19,6 +19,7 @@ from seqcritic.data.tokens import (
     vocabulary_digest,
     vocabulary_from_dict,
 )
+from seqcritic.data.words import UNKNOWN_WORD, without_reserved
 from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
 from seqcritic.scores.corpus_bleu import CorpusBleu
@@ -55,7 +56,7 @@ def test_numbers_of_end_unknown_and_words() -> None:
     assert vocabulary.encode("b A a never <unk> <end>") == [2, 3, 4, 1, 1, 1]
     assert vocabulary.encode("") == []
     assert vocabulary.tokens([2, 1, 3, 0, 4]) == ["b", "<unk>", "A"]
-    assert vocabulary.decode([2, 1, 3, 0, 4]) == "b <unk> A"
+    assert vocabulary.decode([2, 1, 3, 0, 4]) == "b ⁇ A"
 
 
 def test_words_are_decoded_to_readable_text() -> None:
@@ -64,7 +65,7 @@ def test_words_are_decoded_to_readable_text() -> None:
     numbers = vocabulary.encode(line)
     assert vocabulary.tokens(numbers)[:4] == ["I", "don", "'t", "know"]
     assert vocabulary.decode(numbers) == line
-    assert vocabulary.decode(vocabulary.encode("I don't like dogs.")) == "I don't UNK UNK UNK"
+    assert vocabulary.decode(vocabulary.encode("I don't like dogs.")) == "I don't ⁇ ⁇ ⁇"
     assert vocabulary.words("I like dogs.") == ["I", "like", "dogs", "."]
 
 
@@ -77,10 +78,29 @@ def test_an_unknown_word_is_one_word_to_every_score(kind: str) -> None:
     counts = CorpusBleu(tokenised=kind == "whitespace").statistics([decoded], [reference])
     assert counts[0, [4, 8]].tolist() == [6, 6], "words of the prediction"
     assert len(vocabulary.words(decoded)) == 6
-    wrong = decoded.replace("UNK", "wrong").replace("<unk>", "wrong")
-    rouge = mean_rouge_l(tokenised=kind == "whitespace")
+    wrong = decoded.replace(UNKNOWN_WORD, "wrong")
+    rouge = mean_rouge_l(UNKNOWN_WORD, tokenised=kind == "whitespace")
     found, expected = (rouge.statistics([text], [reference])[0, 0] for text in (decoded, wrong))
     assert found == expected < 100
+
+
+@pytest.mark.parametrize("kind", ["words", "whitespace"])
+def test_an_unknown_token_matches_no_part_of_any_text(kind: str) -> None:
+    """A text may say UNK or <unk>, as if it meant the unknown word; a person would not read the same in both."""
+    vocabulary = learn(TokenSettings(kind=kind), ["an old dog"])
+    decoded = vocabulary.decode(vocabulary.encode("mice"))
+    for reference in ("UNK", "<unk>", "unk", without_reserved(f"a {UNKNOWN_WORD}")):
+        assert not set(decoded) & set(reference)
+        assert CorpusBleu(tokenised=kind == "whitespace").statistics([decoded], [reference])[0, :4].sum() == 0
+        assert mean_rouge_l(UNKNOWN_WORD, tokenised=kind == "whitespace").statistics([decoded], [reference])[0, 0] == 0
+
+
+def test_what_follows_an_unknown_word_is_split_off_as_from_others() -> None:
+    vocabulary = learn(TokenSettings(kind="words"), ["Tom's old dog, isn't it?"])
+    for line in ("Tim's old dog.", "Tom mightn't it, it?"):
+        words = [word if vocabulary.encode(word) != [1] else UNKNOWN_WORD for word in vocabulary.words(line)]
+        assert UNKNOWN_WORD in words
+        assert vocabulary.words(vocabulary.decode(vocabulary.encode(line))) == words
 
 
 def test_lower_casing_is_part_of_the_vocabulary() -> None:
@@ -121,7 +141,7 @@ def test_subwords_of_known_words_are_few_and_shown_with_their_spaces(subwords: T
     numbers = subwords.encode("Das Wetter ist gut")
     assert subwords.tokens(numbers) == ["▁Das", "▁Wetter", "▁ist", "▁gut"]
     assert subwords.decode([*numbers, 0, 7]) == "Das Wetter ist gut"
-    assert subwords.decode([numbers[0], 1, numbers[1]]) == "Das <unk> Wetter"
+    assert subwords.decode([numbers[0], 1, numbers[1]]) == "Das ⁇ Wetter"
     assert subwords.tokens([1]) == ["<unk>"]
     assert subwords.words("Das ist gut.") == ["Das", "ist", "gut", "."]
 

@@ -246,7 +246,7 @@ def test_stored_vocabularies_can_encode_other_training_text(task: Task) -> None:
     task.write("train.de", ["Fisch ist Katze."])
     task.write("train.en", ["fish is cat!"])
     data = TranslationData.from_vocabularies(task.settings(), stored, cache=task.folder / "cache")
-    assert data.texts(data.training_batch(0, 4, 1).references) == ["UNK is cat!"]
+    assert data.texts(data.training_batch(0, 4, 1).references) == ["⁇ is cat!"]
 
 
 @pytest.mark.parametrize("kind", ["whitespace", "words", "subwords"])
@@ -255,3 +255,37 @@ def test_text_for_scores_of_tokenised_text(task: Task, kind: str) -> None:
     line = "The cat don't!"
     expected = "cat don't!" if kind == "whitespace" else "cat don 't !"
     assert data.tokenised_lines([line]) == [f"the {expected}"]
+
+
+@pytest.mark.parametrize("kind", ["whitespace", "words", "subwords"])
+def test_batches_know_the_raw_references_of_their_examples(task: Task, kind: str) -> None:
+    lines = task.read("train.en")
+    task.write("train.en", [f"{line}  Rare{number} UNK ⁇" for number, line in enumerate(lines)])
+    sizes = {"subwords": 300}
+    data = task.data(target_tokens={"kind": kind, "size": sizes.get(kind, 5), "lowercase": True})
+    expected = {f"{line}  Rare{number} UNK ??" for number, line in enumerate(lines)}
+    seen = []
+    for position in range(0, 300, 32):
+        batch = data.training_batch(position, 32, seed=1)
+        texts = batch.reference_texts()
+        seen += texts
+        encoded = data.target_vocabulary.encode_all(texts)
+        rows = zip(batch.references.tolist(), batch.reference_mask.sum(dim=1).tolist(), strict=True)
+        assert encoded == [row[: length - 1] for row, length in rows], "each text belongs to its numbers"
+        assert batch.part(3, 9).reference_texts() == texts[3:9]
+        assert batch.repeat(2).reference_texts() == [text for text in texts for _ in range(2)]
+        assert batch.select(torch.tensor([5, 0, 5])).reference_texts() == [texts[5], texts[0], texts[5]]
+        assert batch.to(torch.device("cpu")).reference_texts() == texts
+    assert sorted(seen) == sorted(expected)
+    test = data.evaluation_set("test")
+    assert [text for batch in test.batches for text in batch.reference_texts()] == test.references
+
+
+def test_raw_references_are_stored_only_for_a_score_that_asks(task: Task) -> None:
+    batch = task.data().training_batch(0, 4, 1)
+    assert not list((task.folder / "cache").glob("*-texts"))
+    texts = batch.reference_texts()
+    (stored,) = (task.folder / "cache").glob("*-texts")
+    assert task.data().training_batch(0, 4, 1).reference_texts() == texts
+    (stored / "target.text.offsets").write_bytes(b"damaged")
+    assert task.data().training_batch(0, 4, 1).reference_texts() == texts, "what is damaged is made again"

@@ -21,7 +21,12 @@ class LengthScore:
     """R(Ŷ) = |Ŷ|."""
 
     def prefix_scores(
-        self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
+        self,
+        predictions: Tensor,
+        prediction_lengths: Tensor,
+        references: Tensor,
+        reference_lengths: Tensor,
+        reference_texts: object = None,
     ) -> Tensor:
         steps = torch.arange(predictions.shape[1] + 1)
         return torch.minimum(steps, prediction_lengths[:, None]).double()

@@ -120,6 +120,7 @@ def build_comparison(num_seeds: int) -> Comparison:
         configuration="task: spelling\nmodel:\n  hidden: 100\n  layers: 1\nmethod:\n  name: actor-critic\n",
         environment={"python": "3.11.2", "torch": "2.10.0", "processor": "one core of a laptop"},
         notes=("Intervals and p-values are from 1,000 bootstrap samples of the test sentences.",),
+        valid_signature="metric:CER|split:valid|sentences:300",
     )
 
 

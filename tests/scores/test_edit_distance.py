@@ -7,11 +7,12 @@ import itertools
 import jiwer
 import pytest
 import torch
-from pairs import random_pairs, scores_of
+from pairs import UNKNOWN, as_words, random_pairs, scores_of
 from rapidfuzz.distance import Levenshtein
 
 from seqcritic.data.batch import pad
-from seqcritic.scores.edit_distance import CharacterErrorRate, EditDistanceScore, prefix_distances
+from seqcritic.errors import UserError
+from seqcritic.scores.edit_distance import CharacterErrorRate, EditDistanceScore, WordErrorRate, prefix_distances
 from seqcritic.scores.score import rewards_from_prefixes
 
 
@@ -52,3 +53,33 @@ def test_character_error_rate_equals_jiwer():
 def test_the_cap_limits_a_sentence_to_its_length():
     assert CharacterErrorRate(capped=True).statistics(["xxxxxxxx"], ["ab"]).tolist() == [[2.0, 2.0]]
     assert CharacterErrorRate().statistics(["xxxxxxxx"], ["ab"]).tolist() == [[8.0, 2.0]]
+
+
+def test_unknown_tokens_never_match():
+    the, cat, sat = 2, UNKNOWN, 3
+    scores = scores_of(EditDistanceScore(normalise=False, unknown=UNKNOWN), [[the, UNKNOWN, sat]], [[the, cat, sat]])
+    assert scores[0].tolist() == [0, 1, 1, 2, 2], "the unknown word is one error"
+    predictions, references = random_pairs(300, seed=4)
+    found = scores_of(EditDistanceScore(normalise=False, unknown=UNKNOWN), predictions, references)[:, -1]
+    for score, prediction, reference in zip(found.tolist(), predictions, references, strict=True):
+        ours, theirs = as_words(prediction, "p", UNKNOWN).split(), as_words(reference, "r", UNKNOWN).split()
+        assert score == len(reference) - Levenshtein.distance(ours, theirs)
+
+
+def test_word_error_rate_equals_jiwer():
+    predictions = ["the quick brown", "fox", "jumps ovr thee lazy", "dg"]
+    references = ["the quack brown", "foxes ran", "jumps over the lazy", "dog"]
+    metric = WordErrorRate(str.split, "whitespace")
+    totals = metric.statistics(predictions, references).sum(axis=0)
+    assert metric.of_totals(totals) == pytest.approx(100 * jiwer.wer(references, predictions))
+    assert metric.signature()[:2] == ["score:WER", "tok:whitespace"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit"), [(CharacterErrorRate(), "character"), (WordErrorRate(str.split, "whitespace"), "word")]
+)
+def test_references_that_are_all_empty_have_no_error_rate(metric: CharacterErrorRate, unit: str):
+    with pytest.raises(UserError, match=rf"^[CW]ER: the references have no {unit} between them") as raised:
+        metric.statistics(["a", "b"], ["", ""])
+    assert "\n" not in str(raised.value)
+    assert metric.statistics(["a", "b"], ["", "b"]).tolist() == [[1, 0], [0, 1]], "a single one counts its errors"

@@ -30,12 +30,13 @@ def prefix_scores(score: FunctionScore, predictions: list[str], references: list
     tokens, _ = pad([[LETTERS.index(letter) for letter in text] for text in predictions])
     reference_tokens, _ = pad([[LETTERS.index(letter) for letter in text] for text in references])
     lengths = torch.tensor([len(text) for text in predictions])
-    return score.prefix_scores(tokens, lengths, reference_tokens, torch.tensor([len(text) for text in references]))
+    reference_lengths = torch.tensor([len(text) for text in references])
+    return score.prefix_scores(tokens, lengths, reference_tokens, reference_lengths, lambda: references)
 
 
 def test_the_edit_distance_as_a_function_equals_the_edit_distance():
     predictions, references = ["abc", "", "gfedcba", "abba"], ["abd", "ab", "abcdefg", "a"]
-    scores = prefix_scores(FunctionScore(negated_distance, decode), predictions, references)
+    scores = prefix_scores(FunctionScore(negated_distance, decode, decode), predictions, references)
     # The module of its own lifts −d by |Y|, which is what subtracting the empty prefix's −|Y| does.
     expected = prefix_scores(EditDistanceScore(normalise=False), predictions, references)
     assert torch.equal(scores, expected)
@@ -43,7 +44,7 @@ def test_the_edit_distance_as_a_function_equals_the_edit_distance():
 
 
 def test_the_empty_prefix_is_subtracted_and_the_last_score_held():
-    score = FunctionScore(lambda prediction, reference: 3.5 + len(prediction), decode)
+    score = FunctionScore(lambda prediction, reference: 3.5 + len(prediction), decode, decode)
     assert prefix_scores(score, ["ab", "abc", ""], ["a", "a", "a"]).tolist() == [
         [0, 1, 2, 2, 2],
         [0, 1, 2, 3, 3],
@@ -58,7 +59,7 @@ def test_a_repeated_pair_is_scored_once_in_a_call():
         calls.append((prediction, reference))
         return 0.0
 
-    score = FunctionScore(remember, decode)
+    score = FunctionScore(remember, decode, decode)
     prefix_scores(score, ["ab", "ac", "ab", "a"], ["g", "g", "g", "f"])
     assert calls == [("", "g"), ("a", "g"), ("ab", "g"), ("ac", "g"), ("", "f"), ("a", "f")]
     prefix_scores(score, ["a"], ["g"])
@@ -67,7 +68,7 @@ def test_a_repeated_pair_is_scored_once_in_a_call():
 
 @pytest.mark.parametrize("value", [True, 1, numpy.float32(1), numpy.int64(1)])
 def test_numbers_of_all_kinds_are_scores(value: object):
-    score = FunctionScore(lambda prediction, reference: value if prediction else 0, decode)
+    score = FunctionScore(lambda prediction, reference: value if prediction else 0, decode, decode)
     assert prefix_scores(score, ["a"], ["a"]).tolist() == [[0, 1, 1]]
 
 
@@ -86,7 +87,7 @@ def test_a_result_that_is_no_number_names_function_and_pair(value: object, fault
         return value if prediction == "ab" else 0.0
 
     with pytest.raises((UserError, NonFiniteError)) as raised:
-        prefix_scores(FunctionScore(odd, decode), ["abc"], ["cd"])
+        prefix_scores(FunctionScore(odd, decode, decode), ["abc"], ["cd"])
     assert str(raised.value) == f"score function {__name__}:{odd.__qualname__} {fault}"
 
 
@@ -95,7 +96,7 @@ def test_a_function_that_raises_names_function_and_pair_and_keeps_the_cause():
         return len(reference) / len(prediction)
 
     with pytest.raises((UserError, NonFiniteError)) as raised:
-        prefix_scores(FunctionScore(divide, decode), ["abc"], ["cd"])
+        prefix_scores(FunctionScore(divide, decode, decode), ["abc"], ["cd"])
     assert str(raised.value) == (
         f"score function {__name__}:{divide.__qualname__} failed on prediction '' and reference 'cd': "
         "ZeroDivisionError('division by zero')"
@@ -108,11 +109,11 @@ def test_a_function_that_leaves_the_program_has_failed():
         raise SystemExit(0)
 
     with pytest.raises(UserError, match=r"failed on prediction '' and reference 'cd': SystemExit\(0\)"):
-        prefix_scores(FunctionScore(leave, decode), ["abc"], ["cd"])
+        prefix_scores(FunctionScore(leave, decode, decode), ["abc"], ["cd"])
 
 
 def test_a_callable_without_a_name_is_named_by_its_representation():
-    score = FunctionScore(functools.partial(max, key=None), decode)
+    score = FunctionScore(functools.partial(max, key=None), decode, decode)
     with pytest.raises(UserError, match=r"^score function functools\.partial\(.*\) returned str,"):
         prefix_scores(score, ["a"], ["a"])
 

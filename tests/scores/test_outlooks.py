@@ -15,6 +15,7 @@ ABSENT = 99  # in no reference
 SCORES = {
     "edit distance": (EditDistanceScore(normalise=False), False),
     "edit distance, normalised": (EditDistanceScore(normalise=True), False),
+    "edit distance with an unknown token": (EditDistanceScore(normalise=False, unknown=UNKNOWN), False),
     "BLEU": (BleuScore(UNKNOWN), True),
     "BLEU without an unknown token": (BleuScore(None), True),
     "ROUGE-L": (RougeLScore(UNKNOWN), True),

@@ -28,6 +28,7 @@ from seqcritic.report.ablation import Ablation, AblationRow, draw_ablation, list
 from seqcritic.report.columns import markdown_columns
 from seqcritic.settings_io import to_yaml
 from seqcritic.training.environment import environment
+from seqcritic.training.rewards import try_score
 from seqcritic.training.tracking import Record, read_metrics
 from seqcritic.training.train import is_finished
 
@@ -54,6 +55,7 @@ def ablate(
     task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
     task.fingerprint()
     task.evaluation_set("valid")
+    try_score(settings, task)
     Jobs(plan.runs, lambda run: ablated_settings(settings, plan, run, folder), jobs).run()
     ablation = gather_ablation(settings, plan)
     _write(folder, ablation)

@@ -19,6 +19,7 @@ from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
 from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml, with_method
+from seqcritic.training.rewards import try_score
 from seqcritic.training.run_folder import moved_text
 from seqcritic.training.watching import watched
 
@@ -54,6 +55,7 @@ def compare(
     task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
     task.fingerprint()
     task.evaluation_set("test")
+    try_score(settings, task)
     Jobs(runs, lambda run: run_settings(settings, run), jobs).run()
     experiments = {label: [run.folder for run in runs if run.kind == label] for label in labels}
     comparison = compare_experiments(

@@ -12,7 +12,7 @@ from seqcritic.comparing.judging import JudgedRun, beam_score, greedy_score, jud
 from seqcritic.comparing.readiness import critic_curve, share_at_start
 from seqcritic.digests import unseal
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric
+from seqcritic.evaluation import SURROGATE, corpus_metric, surrogate, without_surrogate
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
 from seqcritic.settings_io import WITHOUT_EFFECT_ON_TRAINING, flatten, to_yaml, told_from
 from seqcritic.training.checkpoint import read_description
@@ -66,7 +66,7 @@ def compare_experiments(
     }
     judged = [run for group in groups.values() for run in group]
     signatures = {run.greedy.signature for run in judged}
-    if len(signatures) > 1:
+    if len({without_surrogate(each) for each in signatures}) > 1:
         raise UserError(
             "the runs were not judged by the same score on the same text, so they cannot stand in one table; "
             f"name those that were: {' and '.join(sorted(signatures))}"
@@ -77,14 +77,14 @@ def compare_experiments(
         title=title or first.name,
         score_name=judged[0].greedy.score_name,
         lower_is_better=corpus_metric(first).lower_is_better,
-        signature=signatures.pop(),
+        signature=_join_signatures(signatures),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
         curves=tuple(_curve(label, run.folder, "valid_score") for label, group in groups.items() for run in group),
         examples=_examples({label: group[0].greedy for label, group in groups.items()}),
         configuration=configuration or to_yaml(told_from(judged[0].folder, first)),
         environment=environment(),
-        notes=notes,
+        notes=tuple(dict.fromkeys((*notes, *(note for run in judged if (note := _surrogate_note(run)))))),
         beam_signature=signature_of_tuned(judged),
         critic_curves=tuple(
             curve for label, group in groups.items() for run in group if (curve := critic_curve(label, run.folder))
@@ -95,7 +95,23 @@ def compare_experiments(
             for run in group
             if (curve := _curve(label, run.folder, "train_score")).points
         ),
+        valid_signature=_join_signatures(
+            # A run of an earlier version does not say.
+            {read_description(find_weights(run.folder)).get("valid_signature", "") for run in judged} - {""}
+        ),
     )
+
+
+def _join_signatures(signatures: set[str]) -> str:
+    """Return one signature of runs that may have been trained for different surrogates of one score."""
+    return " and ".join(sorted(signatures))
+
+
+def _surrogate_note(run: JudgedRun) -> str:
+    """Say what a run was rewarded for where that is not the score of the table; nothing where it is."""
+    name, _, unit = surrogate(read_settings(run.folder)).removeprefix(SURROGATE).partition(":")
+    reported = run.greedy.score_name
+    return f"Rewards are paid by a surrogate, {name} in {unit}; what is reported is {reported}." if name else ""
 
 
 def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:

@@ -8,12 +8,14 @@ window): the only state is the number of examples consumed, and every batch is t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from seqcritic.data.batch import Batch
+from seqcritic.data.batch import Batch, RawReferences
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.ragged import Integers, RaggedArray
 from seqcritic.data.token_cache import EncodedPairs
@@ -37,14 +39,21 @@ class Window:
     source: RaggedArray
     target: RaggedArray
     batches: list[Integers]
+    rows: npt.NDArray[np.int32]  # which of all pairs they are
 
 
 class Buckets:
-    """Training batches of encoded pairs."""
+    """Training batches of encoded pairs. `read_texts` finds raw targets by their places, if not among the pairs."""
 
-    def __init__(self, pairs: EncodedPairs, num_tokens: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        pairs: EncodedPairs,
+        num_tokens: tuple[int, int],
+        read_texts: Callable[[list[int]], list[str]] | None = None,
+    ) -> None:
         self.pairs = pairs
         self._num_tokens = num_tokens
+        self._read_texts = read_texts or pairs.read_texts
         self._order: tuple[tuple[int, int], npt.NDArray[np.int32]] | None = None
         self._window: tuple[tuple[int, int, int, int], Window] | None = None
 
@@ -62,7 +71,8 @@ class Buckets:
         index, offset = divmod(place.batch, BATCHES_IN_WINDOW)
         window = self.window(seed, place.epoch, index, size)
         chosen = window.batches[offset]
-        return Batch(*window.source.padded(chosen), *window.target.padded(chosen))
+        raw = RawReferences(torch.from_numpy(window.rows[chosen].astype(np.int64)), self._read_texts)
+        return Batch(*window.source.padded(chosen), *window.target.padded(chosen), raw)
 
     def order(self, seed: int, epoch: int) -> npt.NDArray[np.int32]:
         """Return the permutation of all pairs that one epoch follows."""
@@ -84,7 +94,7 @@ class Buckets:
             by_length = np.lexsort((turning, target.lengths))
             batches = np.split(by_length, ends[:-1])
             shuffled = np.random.default_rng(derive_seed(seed, "window", epoch, index)).permutation(len(batches))
-            self._window = (key, Window(source, target, [batches[number] for number in shuffled]))
+            self._window = (key, Window(source, target, [batches[number] for number in shuffled], chosen))
         return self._window[1]
 
     def _members(self, seed: int, epoch: int, index: int, size: int) -> tuple[npt.NDArray[np.int32], Integers]:

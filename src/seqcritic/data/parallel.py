@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from seqcritic.data.text import read_lines
+from seqcritic.data.words import without_reserved
 from seqcritic.data_settings import PairFiles
 from seqcritic.errors import UserError
 
@@ -55,10 +56,11 @@ def read_pairs(files: PairFiles, key: str) -> Iterator[Pair]:
     """Yield the pairs of a split in the order of its files; `key` is the setting, such as data.train."""
     named_files(files, key)
     for source, target in zip(files.source, files.target, strict=True):
-        yield from _read_two_files(source, target, key)
+        yield from map(_without_reserved, _read_two_files(source, target, key))
     for path in files.pairs:
         setting = f"{key}.pairs"
-        yield from (_read_tsv if _format_of(path, setting) == ".tsv" else _read_jsonl)(path, setting)
+        read = _read_tsv if _format_of(path, setting) == ".tsv" else _read_jsonl
+        yield from map(_without_reserved, read(path, setting))
 
 
 def with_progress(pairs: Iterable[Pair], report: Callable[[str], None], activity: str) -> Iterator[Pair]:
@@ -69,6 +71,10 @@ def with_progress(pairs: Iterable[Pair], report: Callable[[str], None], activity
             last = time.monotonic()
             report(f"{activity}: {number:,} pairs so far")
         yield pair
+
+
+def _without_reserved(pair: Pair) -> Pair:
+    return Pair(without_reserved(pair.source), without_reserved(pair.target), pair.path, pair.line)
 
 
 def _format_of(path: str, setting: str) -> str:

@@ -19,7 +19,7 @@ import torch
 from seqcritic.data.vocabulary import END
 
 Integers = npt.NDArray[np.int64]
-Tokens = npt.NDArray[np.uint16] | npt.NDArray[np.int32]
+Tokens = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.int32]
 OFFSET_BYTES = 8
 # Linux maps 64 kB around every place that is read: after so many sequences the pages are given back.
 SEQUENCES_BETWEEN_RELEASES = 1024
@@ -65,6 +65,11 @@ class RaggedArray:
         numbers = np.full((len(chosen), len(columns)), END, np.int64)
         numbers[columns < lengths[:, None]] = self.tokens[places(self.starts[chosen], lengths)]
         return torch.from_numpy(numbers), torch.from_numpy(columns <= lengths[:, None])
+
+    def sequences(self) -> list[Tokens]:
+        """Return the sequences one by one."""
+        ends = self.starts + self.lengths
+        return [self.tokens[start:end] for start, end in zip(self.starts, ends, strict=True)]
 
 
 class MappedRaggedArray:

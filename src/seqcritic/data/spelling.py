@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
-from seqcritic.data.batch import Batch, EvaluationSet, pad
+from seqcritic.data.batch import Batch, EvaluationSet, RawReferences, pad
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.embedded import embedded_text
 from seqcritic.data.restoring import align, restore
@@ -25,7 +26,9 @@ EVALUATION_BATCH = 256
 class SpellingData:
     """Everything the trainer and the evaluator ask of a task (see `data/task.py`)."""
 
+    # '#' stands for what the alphabet lacks and is a character as others are: kept, it is what the text has there.
     unknown: int | None = None
+    lowercase = False  # its texts have none to leave out
 
     def __init__(self, settings: SpellingSettings, report: Callable[[str], None] = lambda line: None) -> None:
         self.settings = settings
@@ -57,7 +60,7 @@ class SpellingData:
 
     def training_batch(self, position: int, size: int, seed: int) -> Batch:
         """Return a batch of the seeded training stream that begins after `position` examples."""
-        return self.windows("train").batch(position, size, seed, self.settings.noise)
+        return self._with_texts(self.windows("train").batch(position, size, seed, self.settings.noise))
 
     def evaluation_set(self, split: str) -> EvaluationSet:
         """Return the first windows of the split's sentences with noise fixed by data.evaluation_seed."""
@@ -68,6 +71,10 @@ class SpellingData:
         """Return so many training windows, spread evenly, with noise fixed by data.evaluation_seed."""
         return self._fixed_examples("train", size)
 
+    def first_references(self, size: int) -> list[str]:
+        """Return so many validation windows, spread evenly."""
+        return self._fixed_examples("valid", size).references
+
     def _fixed_examples(self, split: str, limit: int | None) -> EvaluationSet:
         windows = self.windows(split)
         chosen = np.arange(len(windows))
@@ -76,7 +83,7 @@ class SpellingData:
             chosen = np.unique(np.linspace(0, len(windows) - 1, limit).round().astype(np.int64))
         generator = torch.Generator().manual_seed(derive_seed(self.settings.evaluation_seed, split))
         batches = [
-            windows.examples(chosen[first : first + EVALUATION_BATCH], self.settings.noise, generator)
+            self._with_texts(windows.examples(chosen[first : first + EVALUATION_BATCH], self.settings.noise, generator))
             for first in range(0, len(chosen), EVALUATION_BATCH)
         ]
         return EvaluationSet(
@@ -84,6 +91,11 @@ class SpellingData:
             [text for batch in batches for text in self.texts(batch.sources)],
             [text for batch in batches for text in self.texts(batch.references)],
         )
+
+    def _with_texts(self, batch: Batch) -> Batch:
+        """Return a batch with its references as texts: every character has a number, so the numbers tell them."""
+        rows, references = torch.arange(len(batch), device="cpu"), batch.references
+        return replace(batch, raw_references=RawReferences(rows, lambda chosen: self.texts(references[chosen])))
 
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""

@@ -31,6 +31,11 @@ class Task(Protocol):
         """The number of the target side's unknown token, which never matches anything."""
         ...
 
+    @property
+    def lowercase(self) -> bool:
+        """Whether the target side is without case, so that references are compared without it."""
+        ...
+
     def training_batch(self, position: int, size: int, seed: int) -> Batch:
         """Return a batch of the seeded training stream that begins after `position` examples."""
         ...
@@ -41,6 +46,10 @@ class Task(Protocol):
 
     def training_sample(self, size: int) -> EvaluationSet:
         """Return at most so many fixed pairs of those that are trained on, spread evenly over the text."""
+        ...
+
+    def first_references(self, size: int) -> list[str]:
+        """Return so many raw references of valid, or fewer, as scores see them, without reading more than it takes."""
         ...
 
     def fingerprint(self) -> str:

@@ -15,11 +15,13 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from seqcritic.data.parallel import Pair
 from seqcritic.data.ragged import MappedRaggedArray, RaggedWriter, token_type
@@ -33,6 +35,7 @@ DESCRIPTION = "description.json"
 TEMPORARY = ".tmp"
 SIDES = ("source", "target")
 ARRAYS = tuple(f"{side}.{part}" for side in SIDES for part in ("tokens", "offsets"))
+TEXT_ARRAYS = ("target.text", "target.text.offsets")
 BLOCK_BYTES = 1 << 16
 ATTEMPTS = 10
 CHUNK_PAIRS = 10_000
@@ -62,7 +65,10 @@ class PairFilter:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """The pairs that training uses, and what became of the others."""
+    """The pairs that training uses, and what became of the others.
+
+    `texts`, where they were asked for, are the raw targets of the same pairs in UTF-8.
+    """
 
     folder: Path
     source: MappedRaggedArray
@@ -70,9 +76,18 @@ class EncodedPairs:
     num_read: int
     skipped: dict[str, int]
     text_digest: str
+    texts: MappedRaggedArray | None = None
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def read_texts(self, rows: list[int]) -> list[str]:
+        """Return the raw targets of some pairs."""
+        assert self.texts is not None
+        try:
+            return [text.tobytes().decode() for text in self.texts.take(np.array(rows, np.int32)).sequences()]
+        except ValueError:
+            raise UserError(f"{self.folder}: the stored text is damaged; delete the folder, it is made again") from None
 
 
 def file_signature(path: str | Path) -> dict[str, Any]:
@@ -97,16 +112,21 @@ def encoded_pairs(
     vocabularies: tuple[TextVocabulary, TextVocabulary],
     pair_filter: PairFilter,
     read: Callable[[], Iterable[Pair]],
+    with_texts: bool = False,
 ) -> EncodedPairs:
-    """Return the pairs from the cache if it holds them whole, otherwise encode what `read` yields and cache it."""
+    """Return the pairs from the cache if it holds them whole, otherwise encode what `read` yields and cache it.
+
+    Only scores of texts need the raw targets beside the numbers, which take as much room again.
+    """
     digests = [vocabulary_digest(vocabulary) for vocabulary in vocabularies]
-    folder = cache / f"pairs-{key_of([CACHE_VERSION, files, digests, asdict(pair_filter)])}"
+    key = key_of([CACHE_VERSION, files, digests, asdict(pair_filter)])
+    folder = cache / f"pairs-{key}{'-texts' if with_texts else ''}"
     cached = open_folder(folder)
     if cached is not None:
         return cached
     temporary = _make_temporary(folder)
     try:
-        _encode(temporary, vocabularies, pair_filter, read())
+        _encode(temporary, vocabularies, pair_filter, read(), with_texts)
         _install(temporary, folder)
     except OSError as error:
         raise cache_fault(cache, error) from None
@@ -124,7 +144,8 @@ def open_folder(folder: Path) -> EncodedPairs | None:
     """Return the pairs of a cache folder, or None where it is absent, incomplete or damaged in a way seen at once."""
     try:
         description = unseal(json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")), required=True)
-        for name in ARRAYS:
+        with_texts = TEXT_ARRAYS[0] in description["arrays"]
+        for name in (*ARRAYS, *(TEXT_ARRAYS if with_texts else ())):
             found = file_signature(folder / name)
             if {part: found[part] for part in ("size", "blocks")} != description["arrays"][name]:
                 return None
@@ -132,10 +153,12 @@ def open_folder(folder: Path) -> EncodedPairs | None:
             MappedRaggedArray(folder / f"{side}.tokens", folder / f"{side}.offsets", description["types"][side])
             for side in SIDES
         )
+        text, offsets = (folder / name for name in TEXT_ARRAYS)
+        texts = MappedRaggedArray(text, offsets, "uint8") if with_texts else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return EncodedPairs(
-        folder, source, target, description["num_read"], description["skipped"], description["text_digest"]
+        folder, source, target, description["num_read"], description["skipped"], description["text_digest"], texts
     )
 
 
@@ -181,34 +204,40 @@ def _encode(
     vocabularies: tuple[TextVocabulary, TextVocabulary],
     pair_filter: PairFilter,
     pairs: Iterable[Pair],
+    with_texts: bool,
 ) -> None:
-    """Write the four arrays and, last, their description."""
+    """Write the four arrays, those of the raw targets if asked for, and, last, their description."""
     types = {side: token_type(len(vocabulary)) for side, vocabulary in zip(SIDES, vocabularies, strict=True)}
     digest = hashlib.blake2b(digest_size=16)
     skipped: Counter[str] = Counter()
     num_read = 0
+    names = (*ARRAYS, *(TEXT_ARRAYS if with_texts else ()))
     with ExitStack() as stack:
-        streams = {name: stack.enter_context((folder / name).open("wb")) for name in ARRAYS}
+        streams = {name: stack.enter_context((folder / name).open("wb")) for name in names}
         writers = [RaggedWriter(streams[f"{side}.tokens"], streams[f"{side}.offsets"], types[side]) for side in SIDES]
+        if with_texts:
+            text, offsets = (streams[name] for name in TEXT_ARRAYS)
+            writers.append(RaggedWriter(text, offsets, "uint8"))
         for chunk in _chunks(pairs):
             num_read += len(chunk)
             digest.update("".join(f"{pair.source}\x1e{pair.target}\x1f" for pair in chunk).encode())
             sources = vocabularies[0].encode_all([pair.source for pair in chunk])
             targets = vocabularies[1].encode_all([pair.target for pair in chunk])
-            kept: tuple[list[list[int]], list[list[int]]] = ([], [])
-            for source, target in zip(sources, targets, strict=True):
+            kept: tuple[list[Sequence[int]], ...] = ([], [], [])
+            for pair, source, target in zip(chunk, sources, targets, strict=True):
                 reason = pair_filter.reason(len(source), len(target))
                 if reason is None:
                     kept[0].append(source)
                     kept[1].append(target)
+                    kept[2].append(pair.target.encode())
                 else:
                     skipped[reason] += 1
-            for writer, sequences in zip(writers, kept, strict=True):
+            for writer, sequences in zip(writers, kept, strict=False):  # the texts have no writer unless asked for
                 writer.add(sequences)
     if num_read == skipped.total():
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
         raise UserError(f"data.train: no pair is left to train on: {reasons}; give other text or a wider filter")
-    signatures = {name: file_signature(folder / name) for name in ARRAYS}
+    signatures = {name: file_signature(folder / name) for name in names}
     description = {
         "num_read": num_read,
         "skipped": dict(skipped),

@@ -16,13 +16,12 @@ from typing import Any, Protocol
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from seqcritic.data.vocabulary import END, END_TEXT
-from seqcritic.data.words import RULES_VERSION, join_words, split_words
+from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, join_words, split_words
 from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
 
 UNKNOWN = 1
 UNKNOWN_TEXT = "<unk>"
-UNKNOWN_WORD = "UNK"  # in raw text: of <unk> a score's tokeniser would make three words
 NUM_SPECIAL = 2
 WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"
 # Bounds of memory for any text: different words to count, and bytes of different words to learn subwords from.
@@ -84,11 +83,9 @@ class WordVocabulary:
         return [self.encode(line) for line in lines]
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Return readable text up to the first end token; `UNK` for unknown words where the text was not tokenised."""
-        words = self.tokens(numbers)
-        if self.kind != "words":
-            return " ".join(words)
-        return join_words([UNKNOWN_WORD if word == UNKNOWN_TEXT else word for word in words])
+        """Return readable text up to the first end token; an unknown word reads `UNKNOWN_WORD`."""
+        words = [UNKNOWN_WORD if word == UNKNOWN_TEXT else word for word in self.tokens(numbers)]
+        return join_words(words) if self.kind == "words" else " ".join(words)
 
     def tokens(self, numbers: Iterable[int]) -> list[str]:
         """Return the words up to the first end token, `<unk>` for unknown ones."""
@@ -118,7 +115,7 @@ class SubwordVocabulary:
         self._tokenizer = tokenizer
         # No special tokens inside the tokenizer: it would find their names in the text.
         by_number = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-        self._pieces = [END_TEXT, _space_as_piece() + UNKNOWN_TEXT, *(piece for piece, _ in by_number)]
+        self._pieces = [END_TEXT, _as_piece(f" {UNKNOWN_WORD}"), *(piece for piece, _ in by_number)]
         self._decoder = decoders.ByteLevel()
 
     def __len__(self) -> int:
@@ -259,7 +256,7 @@ def _goes_on(number: int) -> bool:
     return number != END
 
 
-def _space_as_piece() -> str:
-    """Return the character by which the tokenizer writes the byte of a space."""
-    ((piece, _),) = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(" ")
+def _as_piece(text: str) -> str:
+    """Return a text in the characters by which the tokenizer writes its bytes."""
+    ((piece, _),) = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(text)
     return str(piece)

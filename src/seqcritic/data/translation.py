@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from seqcritic.data.batch import Batch, EvaluationSet, pad
+from seqcritic.data.batch import Batch, EvaluationSet, RawReferences, pad
 from seqcritic.data.bucketing import Buckets
 from seqcritic.data.embedded import default_cache_directory
 from seqcritic.data.parallel import Pair, named_files, read_pairs, with_progress
@@ -24,14 +25,8 @@ from seqcritic.data.token_cache import (
     key_of,
     write_atomically,
 )
-from seqcritic.data.tokens import (
-    UNKNOWN_WORD,
-    TextVocabulary,
-    learn_vocabulary,
-    vocabulary_digest,
-    vocabulary_from_dict,
-)
-from seqcritic.data.words import RULES_VERSION
+from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_digest, vocabulary_from_dict
+from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
 from seqcritic.data_settings import PairFiles, TranslationSettings
 from seqcritic.errors import UserError
 
@@ -91,10 +86,15 @@ class TranslationData:
         """The number of the unknown token on the target side."""
         return self.target_vocabulary.unknown
 
+    @property
+    def lowercase(self) -> bool:
+        """Whether the target side is without case."""
+        return self.settings.target_tokens.lowercase
+
     def conditions(self, split: str) -> list[str]:
         """Return what of the data changes a score, for its signature."""
         tokens = self.settings.target_tokens
-        unknown = [f"unknown:{UNKNOWN_WORD}"] if tokens.kind == "words" else []
+        unknown = [] if tokens.kind == "subwords" else [f"unknown:U+{ord(UNKNOWN_WORD):04X}"]
         described = f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"
         return [f"text:{self._text_digest(split)[:8]}", described, *unknown]
 
@@ -117,13 +117,7 @@ class TranslationData:
     @cached_property
     def training_pairs(self) -> EncodedPairs:
         """The training pairs as numbers, encoded on first use unless the cache holds them."""
-        pairs = encoded_pairs(
-            self._cache_folder(),
-            self._signatures,
-            self._vocabularies,
-            self._pair_filter,
-            lambda: self._read_training("encoding the training text, once"),
-        )
+        pairs = self._encoded_pairs("encoding the training text, once")
         self._report(f"data.train: {len(pairs):,} pairs{_list_counts(', left out ', pairs.skipped)}")
         return pairs
 
@@ -163,6 +157,12 @@ class TranslationData:
                 sources.append(source)
                 references.append(reference)
         return _evaluation_set(pairs, sources, references)
+
+    def first_references(self, size: int) -> list[str]:
+        """Return the first references of valid that are not empty, in lower case where the target side is."""
+        targets = (pair.target for pair in read_pairs(self.settings.valid, "data.valid"))
+        found = list(islice((target for target in targets if target.strip()), size))
+        return [target.lower() for target in found] if self.lowercase else found
 
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""
@@ -237,7 +237,23 @@ class TranslationData:
 
     @cached_property
     def _buckets(self) -> Buckets:
-        return Buckets(self.training_pairs, (len(self.source_vocabulary), len(self.target_vocabulary)))
+        num_tokens = (len(self.source_vocabulary), len(self.target_vocabulary))
+        return Buckets(self.training_pairs, num_tokens, lambda rows: self._raw_pairs.read_texts(rows))
+
+    @cached_property
+    def _raw_pairs(self) -> EncodedPairs:
+        """The same pairs with the raw targets; most scores need no texts, so they are stored when one asks for them."""
+        return self._encoded_pairs("storing the references of the training text, once", with_texts=True)
+
+    def _encoded_pairs(self, activity: str, with_texts: bool = False) -> EncodedPairs:
+        return encoded_pairs(
+            self._cache_folder(),
+            self._signatures,
+            self._vocabularies,
+            self._pair_filter,
+            lambda: self._read_training(activity),
+            with_texts,
+        )
 
     @property
     def _pair_filter(self) -> PairFilter:
@@ -294,10 +310,12 @@ def _spread(total: int, size: int) -> list[int]:
 
 
 def _evaluation_set(pairs: list[Pair], sources: list[list[int]], references: list[list[int]]) -> EvaluationSet:
+    texts = [pair.target for pair in pairs]
     batches = [
-        Batch(*pad(sources[first:last]), *pad(references[first:last])) for first, last in _cut(sources, references)
+        Batch(*pad(sources[first:last]), *pad(references[first:last]), RawReferences.of(texts[first:last]))
+        for first, last in _cut(sources, references)
     ]
-    return EvaluationSet(batches, [pair.source for pair in pairs], [pair.target for pair in pairs])
+    return EvaluationSet(batches, [pair.source for pair in pairs], texts)
 
 
 def _cut(sources: list[list[int]], references: list[list[int]]) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,12 @@ from itertools import chain
 
 # Raise this number with every change of the rules: vocabularies made by other rules must not be used.
 RULES_VERSION = 1
+# What an unknown token reads: one word to every tokeniser, of a character that no text can have, so that neither it
+# nor a part of it equals anything. Text that is read has what Unicode says is the same in its place.
+UNKNOWN_WORD = "\N{DOUBLE QUESTION MARK}"
+# Where a reference must be made of tokens again, what its unknown tokens read: they do not equal the prediction's.
+UNKNOWN_REFERENCE_WORD = "\N{QUESTION EXCLAMATION MARK}"
+RESERVED = {UNKNOWN_WORD: "??", UNKNOWN_REFERENCE_WORD: "?!"}
 NUM_REMEMBERED = 1 << 17
 
 APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
@@ -33,6 +39,13 @@ CLOSES = {
     "‹": "›",
     "›": "‹",
 }
+
+
+def without_reserved(text: str) -> str:
+    """Return a text in which nothing reads like an unknown token."""
+    for mark, same in RESERVED.items():
+        text = text.replace(mark, same)
+    return text
 
 
 def split_words(line: str) -> list[str]:
@@ -93,7 +106,7 @@ def _split_piece(piece: str) -> tuple[str, ...]:
 def _pattern() -> re.Pattern[str]:
     """Return what matches one word; made on first use, because it asks for the class of every character."""
     mark = _marks()
-    letter = rf"[\w{mark}]"
+    letter = rf"[\w{mark}{UNKNOWN_WORD}]"  # an unknown word is a word: what follows it is split off as from others
     apostrophe = f"[{APOSTROPHES}]"
     ending = rf"{apostrophe}(?i:s|t|m|d|re|ve|ll)(?!{letter})"
     return re.compile(
@@ -101,7 +114,7 @@ def _pattern() -> re.Pattern[str]:
         rf"|(?<={letter}){ending}"
         rf"|(?:(?<!\S)[-+−](?=\d))?{letter}+(?:(?:[-–.@&]|(?<=\d)[,:](?=\d)){letter}+)*"
         rf"(?:(?!{ending}){apostrophe}(?={letter})|-(?!-|{letter}))?"
-        rf"|\.+|-+|!+|\?+|[^\w\s{mark}][{mark}]*"
+        rf"|\.+|-+|!+|\?+|[^\w\s{mark}{UNKNOWN_WORD}][{mark}]*"
     )
 
 

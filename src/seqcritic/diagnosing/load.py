@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from seqcritic.config import DeviceName, Settings
-from seqcritic.data.batch import Batch, EvaluationSet, pad
+from seqcritic.data.batch import Batch, EvaluationSet, RawReferences, pad
 from seqcritic.diagnosing.estimators import Subject
 from seqcritic.inspecting.load import load_critic
 from seqcritic.training.checkpoint import load_weights, under
@@ -57,8 +57,13 @@ def choose_examples(evaluation_set: EvaluationSet, num_examples: int) -> list[Ba
     references = [row for batch in evaluation_set.batches for row in _rows(batch.references, batch.reference_mask)]
     spread = np.linspace(0, len(sources) - 1, min(num_examples, len(sources))).round().astype(int)
     chosen = np.unique(spread).tolist()
+    raw = RawReferences.of(evaluation_set.references)
     return [
-        Batch(*pad([sources[row] for row in rows]), *pad([references[row] for row in rows]))
+        Batch(
+            *pad([sources[row] for row in rows]),
+            *pad([references[row] for row in rows]),
+            raw.select(torch.tensor(rows)),
+        )
         for rows in (chosen[first : first + BATCH] for first in range(0, len(chosen), BATCH))
     ]
 

@@ -124,7 +124,9 @@ def _rewards(judge: Judge, tokens: Sequence[int], example: Batch, special: Speci
     predictions = torch.tensor([tokens])
     lengths = (~special.is_end(predictions)).sum(dim=1)
     reference_lengths = example.reference_mask.sum(dim=1) - 1
-    prefixes = judge.score.prefix_scores(predictions, lengths, example.references, reference_lengths)
+    prefixes = judge.score.prefix_scores(
+        predictions, lengths, example.references, reference_lengths, example.reference_texts
+    )
     everything = torch.ones_like(predictions, dtype=torch.bool)
     rewards: list[float] = rewards_from_prefixes(prefixes, everything, judge.shaping)[0].tolist()
     return rewards

@@ -10,11 +10,12 @@ import torch
 
 from seqcritic.config import DeviceName, ScoreSettings
 from seqcritic.contracts.critic import Critic
-from seqcritic.data.batch import Batch, pad
+from seqcritic.data.batch import Batch, RawReferences, pad
 from seqcritic.data.spelling import SpellingData
 from seqcritic.data.task import Task
 from seqcritic.data.translation import TranslationData
 from seqcritic.data.vocabulary import normalise_spelling, spelling_table
+from seqcritic.data.words import without_reserved
 from seqcritic.errors import UserError
 from seqcritic.inspecting.gather import Judge, TokensOf, Wording, inspect_example
 from seqcritic.models.build import build_critic
@@ -32,6 +33,7 @@ class Languages:
 
     encode_source: Encode
     encode_target: Encode
+    read_target: Callable[[str], str]  # a reference as a score of texts sees it
     source_tokens: TokensOf
     trained_length: str
     longest: int
@@ -55,7 +57,7 @@ def inspect(
     return inspect_example(
         model.actor,
         critic,
-        Batch(*pad([sources]), *pad([references])),
+        Batch(*pad([sources]), *pad([references]), RawReferences.of([languages.read_target(reference)])),
         Wording(languages.source_tokens, task.tokens, task.decode),
         Judge(build_score(settings.score, task), describe_score(settings.score), settings.score.shaping),
         prediction=None if prediction is None else languages.encode_target(prediction),
@@ -83,14 +85,17 @@ def languages_of(task: Task) -> Languages:
     if isinstance(task, SpellingData):
         vocabulary, table = task.vocabulary, spelling_table()
 
+        def read(text: str) -> str:
+            return normalise_spelling(text, table)
+
         def encode(text: str) -> list[int]:
-            return vocabulary.encode(normalise_spelling(text, table))
+            return vocabulary.encode(read(text))
 
         length = task.settings.length
-        return Languages(encode, encode, vocabulary.decode, f"{length} characters", length)
+        return Languages(encode, encode, read, vocabulary.decode, f"{length} characters", length)
     assert isinstance(task, TranslationData)
     source, target, length = task.source_vocabulary, task.target_vocabulary, task.settings.maximum_length
-    return Languages(source.encode, target.encode, source.tokens, f"at most {length} tokens", length)
+    return Languages(source.encode, target.encode, without_reserved, source.tokens, f"at most {length} tokens", length)
 
 
 def describe_score(settings: ScoreSettings) -> str:

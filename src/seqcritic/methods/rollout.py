@@ -97,5 +97,8 @@ def prefix_scores(score: Score, special: SpecialTokens, tokens: Tensor, mask: Te
     """Return the scores [B, T + 1] of all prefixes of tokens [B, T] against the batch's references."""
     reference_lengths = special.lengths(batch.references, batch.reference_mask)
     # Scores are for the CPU: some are functions of texts, some count in float64.
-    judged = (field.cpu() for field in (tokens, special.lengths(tokens, mask), batch.references, reference_lengths))
-    return score.prefix_scores(*judged).to(tokens.device)
+    predictions, lengths, references, reference_lengths = (
+        field.cpu() for field in (tokens, special.lengths(tokens, mask), batch.references, reference_lengths)
+    )
+    prefixes = score.prefix_scores(predictions, lengths, references, reference_lengths, batch.reference_texts)
+    return prefixes.to(tokens.device)

@@ -37,6 +37,7 @@ class Comparison:
     beam_signature: str = ""
     critic_curves: tuple[Curve, ...] = ()  # of the share of variance that the critics explain
     train_curves: tuple[Curve, ...] = ()  # of the score on some of the training examples
+    valid_signature: str = ""  # of the curves; comparisons of earlier versions do not have it
 
     def __post_init__(self) -> None:
         labels = [row.label for row in self.rows]
@@ -122,6 +123,7 @@ class Comparison:
             beam_signature=record.text("beam_signature") if record.has("beam_signature") else "",
             critic_curves=_read_curves(record, "critic_curves"),
             train_curves=_read_curves(record, "train_curves"),
+            valid_signature=record.text("valid_signature") if record.has("valid_signature") else "",
         )
 
 

@@ -9,7 +9,7 @@ from seqcritic.report.drawing import style_of
 from seqcritic.report.formats import format_score, format_share
 from seqcritic.report.markup import Markup, element, join, text
 from seqcritic.report.scales import Range
-from seqcritic.report.tables import list_best, list_columns, list_signatures, name_beam
+from seqcritic.report.tables import list_best, list_columns, list_signatures, list_valid_signatures, name_beam
 
 _COST_NOTE = (
     "Compute is counted in likelihood updates: an update that costs 3× takes as much work as three updates "
@@ -87,7 +87,7 @@ def render_curves(comparison: Comparison) -> Markup:
     parts = [
         element("h2", {}, text("Learning curves")),
         element("figure", {}, join([*legend, *_draw_both(comparison.curves, comparison.score_name, order)])),
-        _write_signatures(list_signatures(comparison)[:1]),  # validation is greedy
+        _write_signatures(list_valid_signatures(comparison)),
     ]
     if comparison.train_curves:
         title = f"training {comparison.score_name}"

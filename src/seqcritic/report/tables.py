@@ -53,6 +53,12 @@ def list_signatures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
     return (f"{name} signature, greedy", comparison.signature), (f"{name} signature, {beam}", with_beam.signature)
 
 
+def list_valid_signatures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
+    """List the signature of the validation scores, if it is known: that of the test scores is of other sentences."""
+    name = f"validation {comparison.score_name} signature"
+    return ((name, comparison.valid_signature),) if comparison.valid_signature else ()
+
+
 def name_beam(row: MethodRow) -> str:
     """Name the beam search a row was judged by."""
     assert row.beam is not None

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from seqcritic.scores.score import Texts
+
 MAX_ORDER = 4
 
 
@@ -100,7 +102,12 @@ class BleuScore:
         self.unknown = unknown
 
     def prefix_scores(
-        self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
+        self,
+        predictions: Tensor,
+        prediction_lengths: Tensor,
+        references: Tensor,
+        reference_lengths: Tensor,
+        reference_texts: Texts | None = None,
     ) -> Tensor:
         """Return R [B, T + 1] of the prefixes, held constant after each prediction's last token."""
         matches = token_matches(predictions, references, reference_lengths, self.unknown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -47,6 +47,19 @@ class MeanScore:
         return [f"score:{self.name}", *(["case:lc"] if self._lowercase else []), *self._signature]
 
 
+class UnknownTokens:
+    """The tokens that rouge-score takes, and unknown words, which it would drop: each is a word that is wrong."""
+
+    def __init__(self, tokenize: Callable[[str], list[str]], unknown_word: str) -> None:
+        self._tokenize = tokenize
+        self._unknown_word = unknown_word
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the tokens of what stands between unknown words, and these."""
+        first, *others = (self._tokenize(part) for part in text.split(self._unknown_word))
+        return first + [token for part in others for token in (self._unknown_word, *part)]
+
+
 class SpaceTokens:
     """Tokens of a text that comes tokenised, for rouge-score."""
 
@@ -68,17 +81,19 @@ class MeanRouge(MeanScore):
         return super().statistics(predictions, references)
 
 
-def mean_rouge_l(tokenised: bool = False, lowercase: bool = False) -> MeanScore:
+def mean_rouge_l(unknown_word: str, tokenised: bool = False, lowercase: bool = False) -> MeanScore:
     """Return ROUGE-L F-measure by the rouge-score library, in percent.
 
-    It takes the letters a to z, in either case, and digits of a text only; with `tokenised`, the tokens as they are, or
-    in lower case.
+    It takes the letters a to z, in either case, and digits of a text only, beside unknown words; with `tokenised`, the
+    tokens as they are, or in lower case.
     """
     try:
         from rouge_score.rouge_scorer import RougeScorer
+        from rouge_score.tokenizers import DefaultTokenizer
     except ImportError:
         raise UserError("score.name: ROUGE-L needs the extra 'rouge': pip install 'seqcritic[rouge]'") from None
-    scorer = RougeScorer(["rougeL"], tokenizer=SpaceTokens() if tokenised else None)
+    own = UnknownTokens(DefaultTokenizer(use_stemmer=False).tokenize, unknown_word)
+    scorer = RougeScorer(["rougeL"], tokenizer=SpaceTokens() if tokenised else own)
 
     def measure(prediction: str, reference: str) -> float:
         return float(100 * scorer.score(reference, prediction)["rougeL"].fmeasure)

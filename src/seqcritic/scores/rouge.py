@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.scores.bleu import equal_places, hold_last, token_matches
+from seqcritic.scores.score import Texts
 
 
 def subsequence_table(matches: Tensor) -> Tensor:
@@ -48,7 +49,12 @@ class RougeLScore:
         self.unknown = unknown
 
     def prefix_scores(
-        self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
+        self,
+        predictions: Tensor,
+        prediction_lengths: Tensor,
+        references: Tensor,
+        reference_lengths: Tensor,
+        reference_texts: Texts | None = None,
     ) -> Tensor:
         """Return R [B, T + 1] of the prefixes, held constant after each prediction's last token."""
         matches = token_matches(predictions, references, reference_lengths, self.unknown)

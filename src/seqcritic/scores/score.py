@@ -5,7 +5,7 @@ Shapes: B examples, T prediction tokens, U reference tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 Array = npt.NDArray[np.float64]
+Texts = Callable[[], list[str]]
+"""Reads the raw texts of the references [B]; called only by scores of texts."""
 
 
 def in_lower_case(texts: Sequence[str]) -> list[str]:
@@ -22,14 +24,23 @@ def in_lower_case(texts: Sequence[str]) -> list[str]:
 
 
 class Score(Protocol):
-    """A score of predictions against references. Rewards are differences of prefix scores: larger is better."""
+    """A score of predictions against references. Rewards are differences of prefix scores: larger is better.
+
+    An unknown token of a prediction matches nothing, an unknown token of the reference neither.
+    """
 
     def prefix_scores(
-        self, predictions: Tensor, prediction_lengths: Tensor, references: Tensor, reference_lengths: Tensor
+        self,
+        predictions: Tensor,
+        prediction_lengths: Tensor,
+        references: Tensor,
+        reference_lengths: Tensor,
+        reference_texts: Texts | None = None,
     ) -> Tensor:
         """Return R [B, T + 1] of the prefixes of predictions [B, T] against references [B, U]; R of none is 0.
 
-        Lengths [B] count tokens without the end token; prefixes longer than a prediction keep its last score.
+        Lengths [B] count tokens without the end token; prefixes longer than a prediction keep its last score. Without
+        `reference_texts` the references are parts of some, of which there are tokens only.
         """
         ...
 

@@ -13,7 +13,7 @@ from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric, interval, predict_batches, score_predictions, signature
+from seqcritic.evaluation import corpus_metric, interval, predict_batches, score_predictions, signature, surrogate
 from seqcritic.scores.corpus_bleu import CorpusBleu, corpus_chrf
 from seqcritic.scores.score import Array
 from seqcritic.settings_io import set_leaves, settings_from
@@ -77,7 +77,7 @@ def judge_predictions(
         score_name=metric.name,
         score=judgement.score,
         interval=interval([judgement.statistics], metric),
-        signature=signature(task, metric, split, len(evaluation_set.references), search),
+        signature=signature(task, metric, split, len(evaluation_set.references), search, surrogate(model.settings)),
         further=_further_scores(model.settings, task, predictions, evaluation_set.references),
         sources=evaluation_set.sources,
         references=evaluation_set.references,

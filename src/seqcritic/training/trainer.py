@@ -8,6 +8,7 @@ same bits as one that is not.
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from seqcritic.config import CriticPhaseSettings, PhaseSettings, Settings
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import build_task
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
-from seqcritic.evaluation import corpus_metric, judge
+from seqcritic.evaluation import corpus_metric, judge, signature, surrogate
 from seqcritic.settings_io import told_from
 from seqcritic.training.checkpoint import (
     CheckpointFolder,
@@ -32,7 +33,7 @@ from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS
 from seqcritic.training.phases import has_stopped_growing, learning_rate, planned_phases
 from seqcritic.training.progress import Progress
 from seqcritic.training.readiness import explained_variance, warning
-from seqcritic.training.rewards import build_score
+from seqcritic.training.rewards import build_score, try_score
 from seqcritic.training.start import check_start, load_start_actor, load_start_critic, network_digest
 from seqcritic.training.tracking import SilentTracker, Tracker
 
@@ -52,6 +53,7 @@ class Trainer:
         with processes.one_before_the_rest():
             self.task = build_task(settings.data, display.line)
             self.fingerprint = self.task.fingerprint()
+            try_score(settings, self.task)
         self.phases = planned_phases(settings)
         score = build_score(settings.score, self.task)
         self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score, processes)
@@ -203,6 +205,12 @@ class Trainer:
             self._evaluation_sets[split] = chosen
         return self._evaluation_sets[split]
 
+    @cached_property
+    def valid_signature(self) -> str:
+        """What a reader must know of the validation scores that this run writes."""
+        num_sentences = len(self._evaluation_set("valid").references)
+        return signature(self.task, self.metric, "valid", num_sentences, trained=surrogate(self.settings))
+
     def _is_better(self, score: float, best: float) -> bool:
         return score < best if self.metric.lower_is_better else score > best
 
@@ -334,6 +342,7 @@ class Trainer:
         return {
             "settings": told_from(self.folder, self.settings).model_dump(mode="json"),
             "data": self.fingerprint,
+            "valid_signature": self.valid_signature,
             "start": self.started_from,
             "processes": self.processes.size,
             "vocabularies": self.task.vocabularies(),
