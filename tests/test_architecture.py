@@ -24,11 +24,14 @@ ALLOWED = {
     "decoding": LEAVES | {"data", "models"},
     "scores": {"errors"},
     "methods": LEAVES | {"data", "models", "decoding", "scores"},
+    "bootstrap": {"data", "scores"},
     "evaluation": LEAVES | {"data", "models", "decoding", "scores"},
-    "training": LEAVES | {"settings_io", "data", "native", "models", "decoding", "scores", "methods", "evaluation"},
+    "training": LEAVES
+    | {"settings_io", "data", "native", "models", "decoding", "scores", "methods", "bootstrap", "evaluation"},
     "report": set(),
     "inspecting": LEAVES | {"data", "models", "decoding", "scores", "methods", "training", "report"},
-    "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
+    "comparing": LEAVES
+    | {"settings_io", "data", "decoding", "scores", "bootstrap", "evaluation", "training", "report"},
     "diagnosing": LEAVES | {"data", "models", "decoding", "scores", "methods", "training", "inspecting", "report"},
     "preparing": {"errors", "data"},
     "commands": LEAVES
