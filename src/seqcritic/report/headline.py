@@ -32,7 +32,7 @@ def _write_sentence(comparison: Comparison) -> str:
         return f"{labels} share the best validation score."
     if chosen[0].label == baseline.label:
         return _baseline_chosen(comparison, baseline)
-    return f"{_opening(comparison, chosen[0])}, {_against_baseline(comparison, chosen[0])}."
+    return f"{chosen[0].label} {_opening(comparison, chosen[0])}, {_against_baseline(comparison, chosen[0])}."
 
 
 def list_caveats(comparison: Comparison) -> tuple[str, ...]:
@@ -86,11 +86,11 @@ def _name_runs(curves: list[Curve], comparison: Comparison) -> str:
 
 
 def _opening(comparison: Comparison, row: MethodRow) -> str:
-    return f"{row.label} is the best on validation; its test score is {_score_with_interval(comparison, row)}"
+    return f"is the best on validation; its test score is {_score_with_interval(comparison, row)}"
 
 
 def _baseline_chosen(comparison: Comparison, baseline: MethodRow) -> str:
-    opening = f"The baseline, {_opening(comparison, baseline)}"
+    opening = f"The baseline, {baseline.label}, {_opening(comparison, baseline)}"
     others = {
         row.label: (score, row)
         for row in comparison.rows

@@ -1,5 +1,6 @@
 """The comparison as a table in a terminal of eighty columns."""
 
+from textwrap import wrap
 from typing import Literal
 
 from rich import box
@@ -106,8 +107,9 @@ def _list_lines(comparison: Comparison, columns: dict[str, tuple[str, ...]], roo
             cells["method"].stylize("bold")
             cells["score"].stylize("bold")
         if len(row.seed_scores) > 1:
-            seeds = f"\n  {write_seeds(row)}, sd {write_spread(row)}"
-            cells["method"].append(seeds, style="not bold dim")
+            seeds = f"{write_seeds(row)}, sd\N{NO-BREAK SPACE}{write_spread(row)}"
+            for line in wrap(seeds, room, initial_indent="  ", subsequent_indent="  "):
+                cells["method"].append(f"\n{line}", style="not bold dim")
         lines.append(cells)
     return lines
 
