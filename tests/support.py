@@ -17,6 +17,7 @@ import yaml
 
 from seqcritic.cli import main
 from seqcritic.method_settings import METHODS as ALL_METHODS
+from seqcritic.method_settings import TYPICAL_COSTS
 
 WORDS = [
     "the",
@@ -65,6 +66,7 @@ def write_recipe(folder: Path, **changes: Any) -> Path:
         "method": {"gamma_theta": 0.1, "gamma_phi": 0.1},
         "phases": {phase: {"updates": 20, "learning_rate": 0.01} for phase in ("actor", "critic", "train")},
         "training": {"batch": 8, "evaluate_every": 5, "log_every": 2, "checkpoint_seconds": 0},
+        "compare": {"costs": dict(TYPICAL_COSTS)},  # given, so that nothing depends on the clock
     }
     path = folder / "tiny.yaml"
     path.write_text(yaml.safe_dump(tree | changes), encoding="utf-8")

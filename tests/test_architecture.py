@@ -29,12 +29,25 @@ ALLOWED = {
     "decoding": LEAVES | {"data", "tensors", "contracts"},
     "scores": {"errors"},
     "methods": LEAVES | {"data", "tensors", "contracts", "models", "decoding", "scores"},
+    "bootstrap": {"data", "scores"},
     "evaluation": LEAVES | {"data", "contracts", "decoding", "scores"},
     "training": LEAVES
-    | {"settings_io", "data", "native", "contracts", "models", "decoding", "scores", "methods", "evaluation"},
+    | {
+        "settings_io",
+        "data",
+        "native",
+        "contracts",
+        "models",
+        "decoding",
+        "scores",
+        "methods",
+        "bootstrap",
+        "evaluation",
+    },
     "report": set(),
     "inspecting": LEAVES | {"data", "contracts", "models", "decoding", "scores", "methods", "training", "report"},
-    "comparing": LEAVES | {"settings_io", "data", "decoding", "scores", "evaluation", "training", "report"},
+    "comparing": LEAVES
+    | {"settings_io", "data", "decoding", "scores", "bootstrap", "evaluation", "training", "report"},
     "diagnosing": LEAVES
     | {"data", "tensors", "contracts", "models", "decoding", "scores", "methods", "training", "inspecting", "report"},
     "preparing": {"errors", "digests", "data"},

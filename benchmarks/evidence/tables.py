@@ -13,6 +13,7 @@ from seqcritic.report.comparison import Comparison, MethodRow
 from seqcritic.report.diagnosis import Diagnosis
 from seqcritic.report.diagnosis_tables import format_bias, format_figure, format_number, list_estimator_columns
 from seqcritic.report.formats import ABSENT, format_count, format_p_value, format_score, format_share
+from seqcritic.report.tables import write_spread, write_valid
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 # The studies, with the encoder of the paper's table that each stands beside.
@@ -35,11 +36,11 @@ def read_diagnosis(path: Path) -> Diagnosis:
 
 
 def headlines() -> str:
-    """Return one line for each comparison: the baseline, the best method and what lies between them."""
+    """Return one line for each comparison: the baseline, the method chosen on valid and what lies between them."""
     rows = []
     for path in sorted(RESULTS.glob("*/comparison.json")):
         comparison = read_comparison(path)
-        baseline, best = comparison.baseline_row, comparison.best_rows[0]
+        baseline, best = comparison.baseline_row, comparison.chosen_rows[0]
         assert baseline is not None, f"{path}: nothing to compare"
         rows.append(
             (
@@ -50,10 +51,10 @@ def headlines() -> str:
                 best.label,
                 format_score(best.score),
                 _gain(comparison, best),
-                format_p_value(best.p_value),
+                format_p_value(comparison.p_value(best)),
             )
         )
-    return _table(("study", "score", "seeds", "likelihood", "best method", "its score", "better by", "p"), rows)
+    return _table(("study", "score", "seeds", "likelihood", "best on valid", "on test", "better by", "p (Holm)"), rows)
 
 
 def spelling() -> str:
@@ -71,18 +72,30 @@ def spelling() -> str:
                 (
                     setting,
                     row.label,
+                    write_valid(domain, row),
                     _score(row),
                     _gain(domain, row),
-                    format_p_value(row.p_value),
+                    format_p_value(domain.p_value(row)),
                     _score(other),
                     _gain(news, other),
-                    format_p_value(other.p_value),
+                    format_p_value(news.p_value(other)),
                     ABSENT if paper is None else f"{paper:.1f} %",
                     _seeds(row),
                     format_count(row.updates),
                 )
             )
-    headings = ("setting", "method", "CER ↓ in domain", "better by", "p", "CER ↓ news", "better by", "p")
+    p_value = "p (Holm)"
+    headings = (
+        "setting",
+        "method",
+        "CER ↓ valid",
+        "CER ↓ in domain",
+        "better by",
+        p_value,
+        "CER ↓ news",
+        "better by",
+        p_value,
+    )
     return _table((*headings, "paper better by", "seeds, in domain", "updates"), rows)
 
 
@@ -103,19 +116,21 @@ def translation() -> str:
                 (
                     study,
                     row.label,
+                    write_valid(greedy, row),
                     _score(row),
                     _difference(greedy, row),
-                    format_p_value(row.p_value),
+                    format_p_value(greedy.p_value(row)),
                     _score(beam_row),
                     _difference(beam, beam_row),
-                    format_p_value(beam_row.p_value),
+                    format_p_value(beam.p_value(beam_row)),
                     ABSENT if paper is None or is_baseline else f"{paper[0]:+.1f} / {paper[1]:+.1f}",
                     format_share(row.critic_explains),
                     format_count(row.updates),
                 )
             )
-    headings = ("study", "method", "BLEU ↑ greedy", "gain", "p", "BLEU ↑ beam 10", "gain", "p", "paper's gains")
-    return _table((*headings, "critic explains", "updates"), rows)
+    p_value = "p (Holm)"
+    headings = ("study", "method", "BLEU ↑ valid", "BLEU ↑ greedy", "gain", p_value, "BLEU ↑ beam 10", "gain", p_value)
+    return _table((*headings, "paper's gains", "critic explains", "updates"), rows)
 
 
 def gradients(path: Path) -> str:
@@ -226,9 +241,10 @@ def _score(row: MethodRow) -> str:
 
 
 def _seeds(row: MethodRow) -> str:
-    """Write the number of seeds and, of several, the smallest and the largest score."""
+    """Write the number of seeds and, of several, the smallest and the largest score and the standard deviation."""
     scores = row.seed_scores
     span = f": {format_score(min(scores))} to {format_score(max(scores))}" if len(scores) > 1 else ""
+    span += f", sd {write_spread(row)}" if len(scores) > 1 else ""
     return f"{len(scores)}{span}"
 
 

@@ -165,8 +165,8 @@ class CompareSettings(Section):
     )
     costs: dict[str, Factor] = Field(
         default_factory=dict,
-        description="measured cost of an update relative to a likelihood update, for 'critic' (its pre-training) "
-        "and for each method (benchmarks/update_cost.py measures them); what is left out has a typical value",
+        description="cost of an update relative to a likelihood update, for 'critic' (its pre-training) and "
+        "for each method (benchmarks/update_cost.py measures them); what is left out is measured when compare starts",
     )
     overrides: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="settings of single methods, as dotted keys"

@@ -1,19 +1,16 @@
-"""Judging an actor: its predictions, the corpus score with its interval, and its signature."""
+"""Judging an actor: its predictions, the corpus score and its signature."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
-
-import numpy as np
 
 from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.data.batch import Batch, EvaluationSet
-from seqcritic.data.corruption import derive_seed
 from seqcritic.data.task import Task
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, split_words
 from seqcritic.data_settings import TranslationSettings
@@ -25,7 +22,6 @@ from seqcritic.scores.function import TextFunction, digest_code, load_function, 
 from seqcritic.scores.mean import MeanScore, mean_rouge_l
 from seqcritic.scores.score import Array, CorpusScore
 
-NUM_RESAMPLES = 10_000
 NUM_TRIED = 3  # references on which a user's function is tried
 SURROGATE = "trained:"
 
@@ -137,46 +133,6 @@ def score_predictions(predictions: list[str], references: list[str], metric: Cor
     """Return predictions with their score."""
     statistics = metric.statistics(predictions, references)
     return Judgement(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
-
-
-def resampled_scores(runs: Sequence[Array], metric: CorpusScore, seed: int = 0) -> Array:
-    """Return the corpus scores of bootstrap samples of the sentences, averaged over runs on the same sentences.
-
-    `runs` are statistics [sentences, K]; the draws depend only on the seed and the number of sentences, so two calls
-    on the same test set resample the same sentences.
-    """
-    size, width = runs[0].shape
-    together = np.concatenate(runs, axis=1)  # [sentences, runs · K]
-    generator = np.random.default_rng(derive_seed(seed, "bootstrap", size))
-    totals = np.empty((NUM_RESAMPLES, together.shape[1]))
-    for index in range(NUM_RESAMPLES):
-        times_drawn = np.bincount(generator.integers(0, size, size), minlength=size)
-        totals[index] = times_drawn @ together
-    mean: Array = metric.of_totals(totals.reshape(NUM_RESAMPLES, len(runs), width)).mean(axis=1)
-    return mean
-
-
-def interval(runs: Sequence[Array], metric: CorpusScore) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval, over sentences, of the mean corpus score of the runs."""
-    low, high = np.percentile(resampled_scores(runs, metric), [2.5, 97.5])
-    return float(low), float(high)
-
-
-def paired_p_value(runs: Sequence[Array], baseline: Sequence[Array], metric: CorpusScore) -> float:
-    """Return the two-sided paired bootstrap p-value of the difference of two methods on the same sentences.
-
-    The share of resamples in which the difference changes its sign, doubled, counted so that it is never 0.
-    """
-    differences = resampled_scores(runs, metric) - resampled_scores(baseline, metric)
-    observed = _mean_score(runs, metric) - _mean_score(baseline, metric)
-    if observed == 0:
-        return 1.0
-    against = int((differences >= 0).sum() if observed < 0 else (differences <= 0).sum())
-    return min(1.0, 2 * (against + 1) / (NUM_RESAMPLES + 1))
-
-
-def _mean_score(runs: Sequence[Array], metric: CorpusScore) -> float:
-    return float(np.mean([metric.of_totals(run.sum(axis=0)) for run in runs]))
 
 
 def signature(

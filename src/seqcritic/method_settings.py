@@ -16,8 +16,8 @@ PAPER_LIKELIHOOD_WEIGHT = 0.1
 class Traits(NamedTuple):
     """What the rest of the program must know of a method.
 
-    Costs are typical ones of an update, alone and with the likelihood mixed in, in likelihood updates; a recipe's
-    `compare.costs` are measured.
+    Costs are typical ones of an update, alone and with the likelihood mixed in, in likelihood updates: `train` counts
+    its compute by them where `compare.costs` gives none; `compare` measures instead.
     """
 
     cost: float

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seqcritic.report import Comparison
+from seqcritic.report import Comparison, Curve, Point
 
 
 @pytest.mark.parametrize("num_seeds", [1, 3])
@@ -30,7 +30,7 @@ def test_json_round_trip_with_beam(make_beam_comparison: Callable[[int], Compari
 
 def test_comparisons_written_before_beam_search_was_known_are_read(comparison: Comparison) -> None:
     content = json.loads(json.dumps(comparison.to_dict()))
-    del content["beam_signature"], content["critic_curves"], content["train_curves"]
+    del content["beam_signature"], content["critic_curves"], content["train_curves"], content["resampled"]
     for row in content["rows"]:
         del row["beam"], row["critic_explains"]
     assert Comparison.from_dict(content) == comparison
@@ -110,14 +110,32 @@ def test_senseless_comparisons_are_refused(comparison: Comparison) -> None:
         replace(comparison, baseline="unknown")
 
 
-def test_best_and_gain_follow_the_direction(comparison: Comparison) -> None:
+def test_choice_and_gain_follow_the_direction(comparison: Comparison) -> None:
     better = comparison.rows[2]
-    assert comparison.best_rows == (better,)
+    assert comparison.chosen_rows == (better,)
     assert comparison.gain(better) == pytest.approx(100 * (43.18 - 38.52) / 43.18)
     upwards = replace(comparison, lower_is_better=False)
-    assert upwards.best_rows == (comparison.rows[0],)
     assert upwards.gain(better) == pytest.approx(-100 * (43.18 - 38.52) / 43.18)
     assert comparison.gain(comparison.rows[0]) is None
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_validation_chooses_by_the_mean_over_seeds_of_the_best_points(comparison: Comparison, sign: int) -> None:
+    def curves(label: str, *runs: list[float]) -> tuple[Curve, ...]:
+        points = [[Point(0.0, index, sign * score) for index, score in enumerate(scores)] for scores in runs]
+        return tuple(Curve(label, seed, tuple(one)) for seed, one in enumerate(points))
+
+    first, second, third = comparison.rows[:3]
+    judged = replace(
+        comparison,
+        lower_is_better=sign == 1,
+        rows=(first, second, third),
+        curves=curves(first.label, [9, 5, 8], [9, 7]) + curves(second.label, [4, math.nan], [9, 7.5]),
+    )
+    assert [judged.valid_score(row) for row in judged.rows] == [sign * 6.0, sign * 5.75, None]
+    assert judged.chosen_rows == (second,)
+    assert replace(judged, rows=(first, replace(second, score=math.nan))).chosen_rows == (first,)
+    assert replace(judged, curves=()).chosen_rows == ()
 
 
 def test_gain_over_a_baseline_of_zero_is_undefined(comparison: Comparison) -> None:

@@ -9,12 +9,19 @@ import pytest
 from seqcritic.report import Comparison, Curve, Point, list_caveats, write_headline
 
 
-def change_rows(comparison: Comparison, scores: list[float], p_values: list[float | None]) -> Comparison:
+def change_rows(
+    comparison: Comparison, scores: list[float], p_values: list[float | None], valid: list[float] | None = None
+) -> Comparison:
+    """Give the first rows these scores, on valid those on test unless they are given too; one seed each."""
     rows = tuple(
-        replace(row, score=score, low=score - 1, high=score + 1, p_value=p_value)
+        replace(row, score=score, low=score - 1, high=score + 1, p_value=p_value, seed_scores=(score,))
         for row, score, p_value in zip(comparison.rows, scores, p_values, strict=False)
     )
-    return replace(comparison, rows=rows)
+    curves = tuple(
+        Curve(row.label, 1, (Point(0.0, 0, 99.0), Point(1.0, 1, score)))
+        for row, score in zip(rows, valid or scores, strict=True)
+    )
+    return replace(comparison, rows=rows, curves=curves)
 
 
 @pytest.mark.parametrize(
@@ -23,41 +30,46 @@ def change_rows(comparison: Comparison, scores: list[float], p_values: list[floa
         (
             [40.0, 36.0],
             [None, 0.0002],
-            "actor-critic has the best test score: CER 36.00 (95% interval 35.00 to 37.00), "
+            "actor-critic is the best on validation; its test score is CER 36.00 (95% interval 35.00 to 37.00), "
             "4.00 points (10.0%) better than likelihood at 40.00 (p < 0.001).",
         ),
         (
             [40.0, 39.6],
             [None, 0.31],
-            "actor-critic has the best test score: CER 39.60 (95% interval 38.60 to 40.60), but its lead of "
-            "0.40 points (1.0%) over likelihood at 40.00 could be chance (p = 0.310).",
+            "actor-critic is the best on validation; its test score is CER 39.60 (95% interval 38.60 to 40.60), "
+            "0.40 points (1.0%) better than likelihood at 40.00, which could be chance (p = 0.310).",
         ),
         (
             [40.0, 36.0],
             [None, None],
-            "actor-critic has the best test score: CER 36.00 (95% interval 35.00 to 37.00), "
+            "actor-critic is the best on validation; its test score is CER 36.00 (95% interval 35.00 to 37.00), "
             "4.00 points (10.0%) better than likelihood at 40.00; the difference was not tested.",
         ),
         (
             [40.0, 44.0, 42.0],
             [None, 0.001, 0.02],
-            "The baseline, likelihood, has the best test score: CER 40.00 (95% interval 39.00 to 41.00); the "
-            "next best, actor-critic+likelihood at 42.00, is 2.00 points (5.0%) worse (p = 0.020).",
+            "The baseline, likelihood, is the best on validation; its test score is CER 40.00 (95% interval 39.00 to "
+            "41.00); the next on validation, actor-critic+likelihood at 42.00, is 2.00 points (5.0%) worse than "
+            "likelihood at 40.00 (p = 0.020 by Holm's method for 2 methods).",
         ),
         (
             [40.0, 40.4],
             [None, 0.6],
-            "The baseline, likelihood, has the best test score: CER 40.00 (95% interval 39.00 to 41.00); "
-            "the next best, actor-critic at 40.40, is 0.40 points (1.0%) worse, "
-            "which could be chance (p = 0.600).",
+            "The baseline, likelihood, is the best on validation; its test score is CER 40.00 (95% interval 39.00 to "
+            "41.00); the next on validation, actor-critic at 40.40, is 0.40 points (1.0%) worse than likelihood at "
+            "40.00, which could be chance (p = 0.600).",
         ),
         (
             [40.0, math.nan],
             [None, None],
-            "The baseline, likelihood, has the best test score: CER 40.00 (95% interval 39.00 to 41.00); no "
-            "other method reached a finite score.",
+            "The baseline, likelihood, is the best on validation; its test score is CER 40.00 (95% interval 39.00 to "
+            "41.00); no other method reached a finite score.",
         ),
-        ([40.0, 40.0], [None, 1.0], "likelihood and actor-critic share the best test score, CER 40.00."),
+        (
+            [40.0, 40.0],
+            [None, 1.0],
+            "likelihood (test CER 40.00) and actor-critic (test CER 40.00) share the best validation score.",
+        ),
         ([40.0], [None], "likelihood reaches a test score of CER 40.00 (95% interval 39.00 to 41.00)."),
         ([math.nan], [None], "No method reached a finite test score."),
     ],
@@ -66,18 +78,52 @@ def test_headline(comparison: Comparison, scores: list[float], p_values: list[fl
     assert write_headline(change_rows(comparison, scores, p_values)) == expected
 
 
+def test_the_best_method_is_chosen_on_validation(comparison: Comparison) -> None:
+    changed = change_rows(comparison, [40.0, 38.0, 36.0], [None, 0.03, 0.0002], valid=[41.0, 39.0, 39.5])
+    assert write_headline(changed) == (
+        "actor-critic is the best on validation; its test score is CER 38.00 (95% interval 37.00 to 39.00), "
+        "2.00 points (5.0%) better than likelihood at 40.00 (p = 0.030 by Holm's method for 2 methods)."
+    )
+    worse = change_rows(comparison, [40.0, 42.0], [None, 0.001], valid=[41.0, 39.0])
+    assert write_headline(worse).endswith("2.00 points (5.0%) worse than likelihood at 40.00 (p = 0.001).")
+    assert write_headline(replace(changed, curves=())) == (
+        "No method has a validation score, so none is called the best."
+    )
+
+
+def test_the_correction_can_take_the_significance_away(comparison: Comparison) -> None:
+    alone = change_rows(comparison, [40.0, 38.0], [None, 0.03])
+    among = change_rows(comparison, [40.0, 38.0, 39.0], [None, 0.03, 0.2])
+    assert "better than likelihood at 40.00 (p = 0.030)" in write_headline(alone)
+    assert "which could be chance (p = 0.060 by Holm's method for 2 methods)" in write_headline(among)
+
+
 def test_headline_of_a_score_that_should_rise(comparison: Comparison) -> None:
-    rising = replace(change_rows(comparison, [20.0, 25.0], [None, 0.01]), lower_is_better=False, score_name="BLEU")
+    rising = replace(
+        change_rows(comparison, [20.0, 25.0], [None, 0.01], valid=[100.0, 101.0]),
+        lower_is_better=False,
+        score_name="BLEU",
+    )
     expected = "BLEU 25.00 (95% interval 24.00 to 26.00), 5.00 points (25.0%) better than likelihood at 20.00"
     assert expected in write_headline(rising)
 
 
 def test_caveats_depend_on_seeds_and_tests(make_comparison: Callable[[int], Comparison]) -> None:
-    several = make_comparison(3)
-    assert list_caveats(several) == ("The p-values are not corrected for the 3 comparisons made.",)
-    assert list_caveats(make_comparison(1))[0].startswith("Each method was trained once")
-    assert list_caveats(replace(make_comparison(1), rows=several.rows[:1])) == ()
-    single = replace(make_comparison(1), rows=make_comparison(1).rows[:1])
+    several = replace(make_comparison(3), resampled="seeds and sentences")
+    assert list_caveats(several) == (
+        "Intervals are over test sentences alone; sd is the standard deviation over seeds.",
+        "The method in bold was chosen on validation, by its greedy score; p is the larger of that of a paired "
+        "bootstrap of seeds and sentences and that of a t-test over seeds, corrected for the 3 methods tested by "
+        "Holm's method.",
+    )
+    once = make_comparison(1)
+    assert list_caveats(once) == (
+        "Each method was trained once: how much training runs differ by chance is not measured.",
+        "The method in bold was chosen on validation, by its greedy score; p is that of a paired bootstrap of "
+        "sentences, corrected for the 3 methods tested by Holm's method.",
+    )
+    assert not list_caveats(replace(once, rows=once.rows[:2]))[1].endswith("Holm's method.")
+    single = replace(once, rows=once.rows[:1])
     assert list_caveats(single) == (
         "This is one training run: how much training runs differ by chance is not measured.",
     )
@@ -109,6 +155,10 @@ def test_both_searches_have_their_sentence(make_beam_comparison: Callable[[int],
     greedy, beam = write_headline(comparison).split(" By beam 10: ")
     alone = replace(comparison, rows=tuple(replace(row, beam=None) for row in comparison.rows))
     assert greedy == f"Greedy: {write_headline(alone)}"
-    assert beam.startswith("actor-critic+likelihood has the best test score: CER 38.02 (95% interval 37.52 to 38.52)")
-    assert beam.endswith("better than likelihood at 41.18 (p = 0.031).")
-    assert "not corrected for the 6 comparisons" in " ".join(list_caveats(comparison))
+    assert beam.startswith(
+        "actor-critic+likelihood is the best on validation; its test score is CER 38.02 (95% interval 37.52 to 38.52)"
+    )
+    assert beam.endswith(
+        "better than likelihood at 41.18, which could be chance (p = 0.093 by Holm's method for 3 methods)."
+    )
+    assert "the 3 methods tested for each search by Holm's method" in " ".join(list_caveats(comparison))

@@ -24,11 +24,13 @@ def test_markdown_golden(make_comparison: Callable[[int], Comparison]) -> None:
     comparison = make_comparison(1)
     assert markdown_table(replace(comparison, rows=comparison.rows[:3])) == "\n".join(
         [
-            "| method | CER ↓ | 95% interval | against baseline | p | updates | cost per update | minutes |",
-            "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-            "| likelihood | 43.18 | 42.37–44.02 | baseline | – | 24,000 | 1.00× | 10.2 |",
-            "| actor-critic | 40.31 | 39.50–41.15 | 6.6% better | 0.004 | 24,000 | 2.61× | 26.7 |",
-            "| actor-critic+likelihood | **38.52** | 37.71–39.36 | 10.8% better | <0.001 | 24,000 | 2.93× | 29.9 |",
+            "| method | CER ↓ valid | CER ↓ | 95% interval | against baseline | p (Holm) | updates | cost per update "
+            "| minutes |",
+            "| --- |" + 8 * " ---: |",
+            "| likelihood | 43.10 | 43.18 | 42.37–44.02 | baseline | – | 24,000 | 1.00× | 10.2 |",
+            "| actor-critic | 39.88 | 40.31 | 39.50–41.15 | 6.6% better | 0.004 | 24,000 | 2.61× | 26.7 |",
+            "| actor-critic+likelihood | **37.75** | **38.52** | 37.71–39.36 | 10.8% better | <0.001 | 24,000 | 2.93× "
+            "| 29.9 |",
             "",
             f"CER signature: `{comparison.signature}`",
             "",
@@ -40,13 +42,13 @@ def test_markdown_with_beam_golden(make_beam_comparison: Callable[[int], Compari
     comparison = make_beam_comparison(1)
     assert markdown_table(replace(comparison, rows=comparison.rows[:2])) == "\n".join(
         [
-            "| method | CER ↓ greedy | 95% interval | against baseline | p | CER ↓ beam 10 | 95% interval "
-            "| against baseline | p | ρ | updates | cost per update | minutes |",
-            "| --- |" + 12 * " ---: |",
-            "| likelihood | 43.18 | 42.37–44.02 | baseline | – | 41.18 | 40.68–41.68 | baseline | – | 0 "
+            "| method | CER ↓ valid | CER ↓ greedy | 95% interval | against baseline | p | CER ↓ beam 10 "
+            "| 95% interval | against baseline | p | ρ | updates | cost per update | minutes |",
+            "| --- |" + 13 * " ---: |",
+            "| likelihood | 43.10 | 43.18 | 42.37–44.02 | baseline | – | 41.18 | 40.68–41.68 | baseline | – | 0 "
             "| 24,000 | 1.00× | 10.2 |",
-            "| actor-critic | **40.31** | 39.50–41.15 | 6.6% better | 0.004 | **40.11** | 39.61–40.61 | 2.6% better "
-            "| 0.031 | 0 | 24,000 | 2.61× | 26.7 |",
+            "| actor-critic | **39.88** | **40.31** | 39.50–41.15 | 6.6% better | 0.004 | **40.11** | 39.61–40.61 "
+            "| 2.6% better | 0.031 | 0 | 24,000 | 2.61× | 26.7 |",
             "",
             f"CER signature, greedy: `{comparison.signature}`",
             "",
@@ -67,7 +69,7 @@ def test_terminal_has_a_line_for_beam_beneath_each_method(
     assert "39.50–41.15" in greedy
     rhos = "0" if num_seeds == 1 else "0 0.2 0.4"
     assert f"beam 10, ρ {rhos}" in beam
-    for expected in ("40.11", "39.61–40.61", "0.031"):
+    for expected in ("40.11", "39.61–40.61", "0.093"):
         assert expected in beam
         assert expected not in greedy
     assert "24,000" not in beam
@@ -75,21 +77,20 @@ def test_terminal_has_a_line_for_beam_beneath_each_method(
     assert "rho:tuned-on-valid" in "".join(lines).replace("\n", "")
 
 
-def test_best_of_each_search_is_bold(make_beam_comparison: Callable[[int], Comparison]) -> None:
+def test_bold_is_what_validation_chose_by_each_search(make_beam_comparison: Callable[[int], Comparison]) -> None:
     comparison = make_beam_comparison(1)
     beam = comparison.rows[0].beam
     assert beam is not None
-    rows = (replace(comparison.rows[0], beam=replace(beam, score=30.0)), *comparison.rows[1:])
-    written = markdown_table(replace(comparison, rows=rows))
-    assert written.count("**") == 4
-    assert "**30.00**" in written
-    assert "**38.52**" in written
+    best_on_test = replace(comparison.rows[0], score=20.0, beam=replace(beam, score=30.0))
+    written = markdown_table(replace(comparison, rows=(best_on_test, *comparison.rows[1:])))
+    assert re.findall(r"\*\*([0-9.]+)\*\*", written) == ["37.75", "38.52", "38.02"]
+    assert "| 20.00 |" in written
 
 
 def test_tables_tell_what_the_critic_explains(critic_comparison: Comparison) -> None:
     written = markdown_table(critic_comparison)
-    assert "| p | critic explains | updates |" in written
-    assert "| 0.004 | 62% | 24,000 |" in written
+    assert "| p (Holm) | critic explains | updates |" in written
+    assert "| 0.008 | 62% | 24,000 |" in written
     assert "| – | – | 24,000 |" in written
     assert print_table(critic_comparison, 80).count("critic explains 62%") == 3
 
@@ -113,8 +114,11 @@ def test_no_word_is_broken_in_eighty_columns(comparison: Comparison) -> None:
 
 
 def test_several_seeds_are_shown(comparison: Comparison) -> None:
-    assert "| 42.88 43.18 43.48 |" in markdown_table(comparison)
-    assert "42.88 43.18 43.48" in print_table(comparison, 100)
+    assert "| by seed | sd over seeds |" in markdown_table(comparison)
+    assert "| 42.88 43.18 43.48 | 0.30 |" in markdown_table(comparison)
+    printed = print_table(comparison, 100)
+    assert "42.88 43.18 43.48" in printed
+    assert printed.count("sd\N{NO-BREAK SPACE}0.30") == 4
 
 
 def test_one_method_has_no_baseline_columns(make_comparison: Callable[[int], Comparison]) -> None:
@@ -130,7 +134,8 @@ def test_terminal_table_fits_eighty_columns(make_comparison: Callable[[int], Com
     for expected in (
         "actor-critic+likelihood",
         "37.71–39.36",
-        "<0.001",
+        "0.001",
+        "valid 37.",
         "24,000",
         "2.93×",
         "29.9",
@@ -140,12 +145,15 @@ def test_terminal_table_fits_eighty_columns(make_comparison: Callable[[int], Com
     assert "…" not in printed
 
 
-def test_best_score_is_bold(comparison: Comparison) -> None:
+def test_the_chosen_method_is_bold(comparison: Comparison) -> None:
     printed = print_table(comparison, 100)
     assert "\x1b[1m38.52\x1b[0m" in printed
     assert "\x1b[1m43.18" not in printed
-    tied = replace(comparison, rows=tuple(replace(row, score=40.0) for row in comparison.rows[:2]))
-    assert markdown_table(tied).count("**40.00**") == 2
+    first, second = comparison.rows[:2]
+    curves = tuple(replace(curve, points=comparison.curves[0].points) for curve in comparison.curves)
+    tied = replace(comparison, rows=(replace(first, score=40.0), replace(second, score=41.0)), curves=curves)
+    assert "**40.00**" in markdown_table(tied)
+    assert "**41.00**" in markdown_table(tied)
 
 
 def test_no_nan_is_printed(comparison: Comparison) -> None:
@@ -163,7 +171,7 @@ def test_no_nan_is_printed(comparison: Comparison) -> None:
     for printed in (markdown_table(with_gap), print_table(with_gap, 100)):
         assert "nan" not in printed.lower()
         assert "inf" not in printed.lower()
-    assert "| actor-critic | – | – | – | – | – 1.00 | 24,000 | – | – |" in markdown_table(with_gap)
+    assert "| actor-critic | 39.88 | – | – | – | – | – 1.00 | – | 24,000 | – | – |" in markdown_table(with_gap)
 
 
 def test_labels_cannot_break_the_table(comparison: Comparison) -> None:

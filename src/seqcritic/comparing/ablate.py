@@ -16,8 +16,9 @@ from seqcritic.comparing.ablation_plan import (
     choose_rows,
     plan_ablation,
 )
+from seqcritic.comparing.costs import describe_costs, own_costs, with_costs
 from seqcritic.comparing.jobs import Jobs
-from seqcritic.comparing.plan import budget
+from seqcritic.comparing.plan import CRITIC_METHOD, budget
 from seqcritic.comparing.readiness import share_at_start
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
@@ -56,14 +57,15 @@ def ablate(
     task.fingerprint()
     task.evaluation_set("valid")
     try_score(settings, task)
-    Jobs(plan.runs, lambda run: ablated_settings(settings, plan, run, folder), jobs).run()
-    ablation = gather_ablation(settings, plan)
+    costed = with_costs(settings, (CRITIC_METHOD,), folder, task)
+    Jobs(plan.runs, lambda run: own_costs(ablated_settings(costed, plan, run, folder), settings), jobs).run()
+    ablation = gather_ablation(costed, plan, describe_costs(settings, costed, (CRITIC_METHOD,)))
     _write(folder, ablation)
     return ablation, folder
 
 
-def gather_ablation(settings: Settings, plan: AblationPlan) -> Ablation:
-    """Read the rows' validation scores."""
+def gather_ablation(settings: Settings, plan: AblationPlan, costs: str) -> Ablation:
+    """Read the rows' validation scores; `costs` says what was counted."""
     lower = corpus_metric(settings).lower_is_better
     return Ablation(
         title=settings.name,
@@ -75,8 +77,8 @@ def gather_ablation(settings: Settings, plan: AblationPlan) -> Ablation:
         environment=environment(),
         notes=(
             f"Every row has the compute of {budget(settings):,.0f} likelihood updates after the shared actor, the "
-            "pre-training of its own critic included. Scores are the best of the greedy validations after the first "
-            "update; nothing was judged on test.",
+            f"pre-training of its own critic included. {costs} Scores are the best of the greedy validations after the "
+            "first update; nothing was judged on test.",
         ),
     )
 

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from seqcritic.comparing.costs import describe_costs, own_costs, with_costs
 from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
@@ -18,7 +19,7 @@ from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
 from seqcritic.report.tables import markdown_table
-from seqcritic.settings_io import set_leaf, settings_from, to_yaml, with_method
+from seqcritic.settings_io import set_leaf, settings_from, to_yaml
 from seqcritic.training.rewards import try_score
 from seqcritic.training.run_folder import moved_text
 from seqcritic.training.watching import watched
@@ -39,7 +40,8 @@ def compare(
 ) -> tuple[Comparison, Path]:
     """Train the methods, evaluate them on test, and write table, curves and report into `out`.
 
-    Calling it again with the same settings resumes. Each run is a process of its own with settings.threads threads.
+    Costs of updates that the settings do not give are measured first. Calling it again with the same settings resumes,
+    with the costs measured before. Each run is a process of its own with settings.threads threads.
     """
     folder = Path(out)
     labels = expand_labels(methods)
@@ -50,13 +52,14 @@ def compare(
         set_leaf(tree, "start", {})
         settings = settings_from(tree)
     runs = plan_runs(settings, labels, num_seeds, folder)
-    check_budget(settings, labels)
     # Read once here: a wrong path is told before anything starts, and the runs find the embedded text cached.
     task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
     task.fingerprint()
     task.evaluation_set("test")
     try_score(settings, task)
-    Jobs(runs, lambda run: run_settings(settings, run), jobs).run()
+    given, settings = settings, with_costs(settings, labels, folder, task)
+    check_budget(settings, labels)
+    Jobs(runs, lambda run: own_costs(run_settings(settings, run), given), jobs).run()
     experiments = {label: [run.folder for run in runs if run.kind == label] for label in labels}
     comparison = compare_experiments(
         experiments,
@@ -64,7 +67,7 @@ def compare(
         watch=watched,
         title=settings.name,
         configuration=to_yaml(settings),
-        notes=(_compute_note(settings, labels),),
+        notes=(_compute_note(given, settings, labels),),
         overrides=moved_text(runs[-1].folder, settings),
     )
     _write(folder, comparison)
@@ -78,16 +81,10 @@ def expand_labels(methods: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for label in stripped if label for each in groups.get(label, (label,))))
 
 
-def _compute_note(settings: Settings, labels: tuple[str, ...]) -> str:
-    with_critic = any(with_method(settings, label).method.needs_critic for label in labels)
-    names = [*labels, "critic"] if with_critic else list(labels)
-    typical = {name for name in names if name != "likelihood" and name not in settings.compare.costs}
-    told = [f"{name} {settings.compare.cost(name):.2f}" for name in names if name not in typical]
-    assumed = [f"{name} {settings.compare.cost(name):.2f}" for name in names if name in typical]
-    costs = ", ".join(told) + (f"; typical ones, not measured: {', '.join(assumed)}" if assumed else "")
+def _compute_note(given: Settings, settings: Settings, labels: tuple[str, ...]) -> str:
     return (
         f"Equal compute: {budget(settings):,.0f} likelihood updates for every method after the shared actor, the "
-        f"critic's pre-training included. Cost of one update in likelihood updates, by the recipe: {costs}."
+        f"critic's pre-training included. {describe_costs(given, settings, labels)}"
     )
 
 

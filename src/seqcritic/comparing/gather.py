@@ -71,6 +71,7 @@ def compare_experiments(
             "the runs were not judged by the same score on the same text, so they cannot stand in one table; "
             f"name those that were: {' and '.join(sorted(signatures))}"
         )
+    groups = {label: sorted(group, key=lambda run: read_settings(run.folder).seed) for label, group in groups.items()}
     baseline = BASELINE if BASELINE in groups else next(iter(groups))
     first = read_settings(judged[0].folder)
     return Comparison(
@@ -99,6 +100,7 @@ def compare_experiments(
             # A run of an earlier version does not say.
             {read_description(find_weights(run.folder)).get("valid_signature", "") for run in judged} - {""}
         ),
+        resampled="sentences" if max(map(len, groups.values())) == 1 else "seeds and sentences",
     )
 
 
@@ -132,7 +134,7 @@ def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def _row(label: str, group: list[JudgedRun], baseline: list[JudgedRun], is_baseline: bool) -> MethodRow:
-    """Average a method's seeds; one bootstrap over the sentences covers all of them."""
+    """Average a method's seeds; the interval is over sentences, the test against the baseline over seeds as well."""
     settings = read_settings(group[0].folder)
     metric = corpus_metric(settings)
     others = [] if is_baseline else baseline

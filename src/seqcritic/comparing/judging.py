@@ -9,8 +9,8 @@ from typing import TypedDict
 
 import numpy as np
 
+from seqcritic.bootstrap import interval, paired_p_value
 from seqcritic.decoding.search import GREEDY, Search
-from seqcritic.evaluation import interval, paired_p_value
 from seqcritic.report.comparison import BeamScore
 from seqcritic.scores.score import CorpusScore
 from seqcritic.training.run_evaluation import RunEvaluation
@@ -51,7 +51,8 @@ def judge_run(folder: Path, label: str, beam: int | None, watch: Watch, override
 
 def greedy_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: CorpusScore) -> TestScore:
     """Return the greedy test score of a method's seeds, tested against a baseline's unless that is empty."""
-    return _test_score([run.greedy for run in runs], [run.greedy for run in baseline], metric)
+    ours, theirs = ([run.greedy for run in group] for group in (runs, baseline))
+    return _test_score(ours, theirs, metric, share_seeds(runs, baseline))
 
 
 def beam_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: CorpusScore) -> BeamScore | None:
@@ -60,7 +61,13 @@ def beam_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric:
     if not ours:
         return None
     rhos = tuple(run.search.length_reward for run in runs)
-    return BeamScore(runs[0].search.width, rhos, **_test_score(ours, theirs, metric))
+    return BeamScore(runs[0].search.width, rhos, **_test_score(ours, theirs, metric, share_seeds(runs, baseline)))
+
+
+def share_seeds(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun]) -> bool:
+    """Tell whether two methods have the same seeds in the same order, so that their runs are pairs."""
+    ours, theirs = ([read_settings(run.folder).seed for run in group] for group in (runs, baseline))
+    return ours == theirs
 
 
 def signature_of_tuned(runs: Sequence[JudgedRun]) -> str:
@@ -71,13 +78,15 @@ def signature_of_tuned(runs: Sequence[JudgedRun]) -> str:
     return "|".join("rho:tuned-on-valid" if part.startswith("rho:") else part for part in parts)
 
 
-def _test_score(ours: Sequence[RunEvaluation], theirs: Sequence[RunEvaluation], metric: CorpusScore) -> TestScore:
+def _test_score(
+    ours: Sequence[RunEvaluation], theirs: Sequence[RunEvaluation], metric: CorpusScore, shared_seeds: bool
+) -> TestScore:
     runs, baseline = ([evaluation.statistics for evaluation in group] for group in (ours, theirs))
     low, high = interval(runs, metric)
     return TestScore(
         score=float(np.mean([evaluation.score for evaluation in ours])),
         low=low,
         high=high,
-        p_value=paired_p_value(runs, baseline, metric) if baseline else None,
+        p_value=paired_p_value(runs, baseline, metric, shared_seeds) if baseline else None,
         seed_scores=tuple(evaluation.score for evaluation in ours),
     )

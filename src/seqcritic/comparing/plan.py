@@ -18,6 +18,7 @@ from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import find_weights
 
 CRITIC_METHOD = "actor-critic"
+BUDGET_METHOD = "actor-critic+likelihood"  # whose cost is the budget where none is given
 # The shared critics by the name of their run, and the method whose settings each is trained with.
 CRITICS = {"critic": CRITIC_METHOD, "soft-critic": "entropy-actor-critic"}
 
@@ -65,7 +66,7 @@ def budget(settings: Settings) -> float:
         return settings.compare.budget
     cost = settings.compare.cost
     phases = settings.phases
-    return phases.critic.updates * cost("critic") + phases.train.updates * cost("actor-critic+likelihood")
+    return phases.critic.updates * cost("critic") + phases.train.updates * cost(BUDGET_METHOD)
 
 
 def run_settings(settings: Settings, run: PlannedRun) -> Settings:

@@ -1,6 +1,7 @@
 """What a comparison of methods consists of: plain data, from which every table, plot and page is made."""
 
 import math
+import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
@@ -15,6 +16,7 @@ from seqcritic.report.parts import (
     read_row,
 )
 from seqcritic.report.records import Record, finite_or_none
+from seqcritic.report.significance import correct_by_holm, p_over_seeds
 
 __all__ = ["BeamScore", "Comparison", "Curve", "Example", "MethodRow", "Point"]
 
@@ -38,6 +40,7 @@ class Comparison:
     critic_curves: tuple[Curve, ...] = ()  # of the share of variance that the critics explain
     train_curves: tuple[Curve, ...] = ()  # of the score on some of the training examples
     valid_signature: str = ""  # of the curves; comparisons of earlier versions do not have it
+    resampled: str = "sentences"  # what the bootstrap of the p-values drew
 
     def __post_init__(self) -> None:
         labels = [row.label for row in self.rows]
@@ -63,13 +66,57 @@ class Comparison:
         return next(row for row in self.rows if row.label == self.baseline)
 
     @property
-    def best_rows(self) -> tuple[MethodRow, ...]:
-        """The rows with the best score: one, several when they tie, none when no score is finite."""
-        scores = [row.score for row in self.rows if math.isfinite(row.score)]
-        if not scores:
+    def chosen_rows(self) -> tuple[MethodRow, ...]:
+        """The rows with the best validation score, by which a method is called the best: several when they tie.
+
+        The test scores have no part in the choice: the best of many of them is better than it will prove.
+        """
+        scores = {row.label: self.valid_score(row) for row in self.rows if math.isfinite(row.score)}
+        known = [score for score in scores.values() if score is not None]
+        if not known:
             return ()
-        best = min(scores) if self.lower_is_better else max(scores)
-        return tuple(row for row in self.rows if row.score == best)
+        best = min(known) if self.lower_is_better else max(known)
+        return tuple(row for row in self.rows if scores.get(row.label) == best)
+
+    def valid_score(self, row: MethodRow) -> float | None:
+        """Return the validation score of the actors that were judged, the mean over seeds; None where none is known.
+
+        Of each run the best actor on valid is judged, so this is the mean of the best points of its curves.
+        """
+        better = min if self.lower_is_better else max
+        curves = [curve for curve in self.curves if curve.label == row.label]
+        finite = [[point.score for point in curve.points if math.isfinite(point.score)] for curve in curves]
+        if not finite or not all(finite):
+            return None
+        return statistics.fmean(better(scores) for scores in finite)
+
+    def p_value(self, row: MethodRow) -> float | None:
+        """Return the p-value of a row's difference from the baseline, corrected for the number of methods tested.
+
+        Before Holm's correction it is the larger of two: the bootstrap's, and with several seeds a t-test over them.
+        """
+        tested = {each.label: p for each in self.rows if (p := self._uncorrected(each)) is not None}
+        if row.label not in tested:
+            return None
+        return dict(zip(tested, correct_by_holm(list(tested.values())), strict=True))[row.label]
+
+    @property
+    def num_tests(self) -> int:
+        """How many methods were tested against the baseline."""
+        return sum(self._uncorrected(row) is not None for row in self.rows)
+
+    def _uncorrected(self, row: MethodRow) -> float | None:
+        baseline = self.baseline_row
+        if baseline is None or row.p_value is None or not math.isfinite(row.p_value):
+            return None
+        ours, theirs = self._seeds(row), self._seeds(baseline)
+        by_seed = p_over_seeds(row.seed_scores, baseline.seed_scores, paired=ours is not None and ours == theirs)
+        return row.p_value if by_seed is None else max(row.p_value, by_seed)
+
+    def _seeds(self, row: MethodRow) -> tuple[int, ...] | None:
+        """Return the seeds of a row's scores, which its curves tell in the same order."""
+        seeds = tuple(curve.seed for curve in self.curves if curve.label == row.label)
+        return seeds if len(seeds) == len(row.seed_scores) else None
 
     @property
     def num_seeds(self) -> int:
@@ -99,10 +146,27 @@ class Comparison:
         return -change if self.lower_is_better else change
 
     def to_dict(self) -> dict[str, object]:
-        """Turn the comparison into what JSON can hold; numbers that are not finite become null."""
-        record = finite_or_none(asdict(self))
-        assert isinstance(record, dict)
-        return record
+        """Turn the comparison into what JSON can hold; numbers that are not finite become null.
+
+        What follows from the rest is written for whoever reads the file, and not read back.
+        """
+        record = asdict(self) | {"chosen_on_validation": [row.label for row in self.chosen_rows]}
+        for entry, row in zip(record["rows"], self.rows, strict=True):
+            entry |= {"valid_score": self.valid_score(row)} | self._derived(row)
+        if (with_beam := self.with_beam) is not None:
+            for entry, row in zip(record["rows"], with_beam.rows, strict=True):
+                entry["beam"] |= with_beam._derived(row)
+        written = finite_or_none(record)
+        assert isinstance(written, dict)
+        return written
+
+    def _derived(self, row: MethodRow) -> dict[str, object]:
+        """Return what tables show of a row by one search beside its own fields."""
+        return {
+            "p_value_holm": self.p_value(row),
+            "seed_deviation": row.seed_deviation,
+            "seed_range": [min(row.seed_scores), max(row.seed_scores)],
+        }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, object]) -> "Comparison":
@@ -124,6 +188,7 @@ class Comparison:
             critic_curves=_read_curves(record, "critic_curves"),
             train_curves=_read_curves(record, "train_curves"),
             valid_signature=record.text("valid_signature") if record.has("valid_signature") else "",
+            resampled=record.text("resampled") if record.has("resampled") else "sentences",
         )
 
 

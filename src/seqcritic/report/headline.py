@@ -10,7 +10,7 @@ SIGNIFICANCE = 0.05
 
 
 def write_headline(comparison: Comparison) -> str:
-    """Say who is best, by how much against the baseline, and whether that could be chance, for each search."""
+    """Say which method validation chose, how it stands to the baseline on test, and whether that could be chance."""
     if comparison.with_beam is None:
         return _write_sentence(comparison)
     beam = name_beam(comparison.rows[0])
@@ -18,20 +18,21 @@ def write_headline(comparison: Comparison) -> str:
 
 
 def _write_sentence(comparison: Comparison) -> str:
-    best_rows = comparison.best_rows
-    if not best_rows:
+    if not any(math.isfinite(row.score) for row in comparison.rows):
         return "No method reached a finite test score."
     baseline = comparison.baseline_row
     if baseline is None:
-        return f"{best_rows[0].label} reaches a test score of {_score_with_interval(comparison, best_rows[0])}."
-    if len(best_rows) > 1:
-        labels = " and ".join(row.label for row in best_rows)
-        score = format_score(best_rows[0].score)
-        return f"{labels} share the best test score, {comparison.score_name} {score}."
-    best = best_rows[0]
-    if best.label == baseline.label:
-        return _baseline_wins(comparison, baseline)
-    return _challenger_wins(comparison, best, baseline)
+        row = comparison.rows[0]
+        return f"{row.label} reaches a test score of {_score_with_interval(comparison, row)}."
+    chosen = comparison.chosen_rows
+    if not chosen:
+        return "No method has a validation score, so none is called the best."
+    if len(chosen) > 1:
+        labels = " and ".join(f"{row.label} (test {comparison.score_name} {format_score(row.score)})" for row in chosen)
+        return f"{labels} share the best validation score."
+    if chosen[0].label == baseline.label:
+        return _baseline_chosen(comparison, baseline)
+    return f"{chosen[0].label} {_opening(comparison, chosen[0])}, {_against_baseline(comparison, chosen[0])}."
 
 
 def list_caveats(comparison: Comparison) -> tuple[str, ...]:
@@ -40,10 +41,10 @@ def list_caveats(comparison: Comparison) -> tuple[str, ...]:
     if comparison.num_seeds <= 1:
         once = "This is one training run" if len(comparison.rows) == 1 else "Each method was trained once"
         caveats.append(f"{once}: how much training runs differ by chance is not measured.")
-    rows = comparison.rows + (comparison.with_beam.rows if comparison.with_beam else ())
-    num_tests = sum(row.p_value is not None for row in rows)
-    if num_tests > 1:
-        caveats.append(f"The p-values are not corrected for the {num_tests} comparisons made.")
+    else:
+        caveats.append("Intervals are over test sentences alone; sd is the standard deviation over seeds.")
+    if comparison.num_tests:
+        caveats.append(_describe_tests(comparison))
     unmoved = [curve for curve in comparison.curves if _never_beats_its_start(curve, comparison.lower_is_better)]
     if unmoved:
         caveats.append(
@@ -51,6 +52,18 @@ def list_caveats(comparison: Comparison) -> tuple[str, ...]:
             f"{_name_runs(unmoved, comparison)}."
         )
     return tuple(caveats)
+
+
+def _describe_tests(comparison: Comparison) -> str:
+    """Say by what the best method was chosen and what its p-value is."""
+    test = f"that of a paired bootstrap of {comparison.resampled}"
+    if comparison.num_seeds > 1:
+        test = f"the larger of {test} and that of a t-test over seeds"
+    correction = ""
+    if comparison.num_tests > 1:
+        each = " for each search" if comparison.with_beam else ""
+        correction = f", corrected for the {comparison.num_tests} methods tested{each} by Holm's method"
+    return f"The method in bold was chosen on validation, by its greedy score; p is {test}{correction}."
 
 
 def _never_beats_its_start(curve: Curve, lower_is_better: bool) -> bool:
@@ -72,33 +85,42 @@ def _name_runs(curves: list[Curve], comparison: Comparison) -> str:
     return ", ".join(names)
 
 
-def _challenger_wins(comparison: Comparison, best: MethodRow, baseline: MethodRow) -> str:
-    opening = f"{best.label} has the best test score: {_score_with_interval(comparison, best)}"
-    rival = f"{baseline.label} at {format_score(baseline.score)}"
-    gap = _gap(comparison, best)
-    if best.p_value is None or not math.isfinite(best.p_value):
-        return f"{opening}, {gap} better than {rival}; the difference was not tested."
-    p_value = _p_clause(best.p_value)
-    if best.p_value < SIGNIFICANCE:
-        return f"{opening}, {gap} better than {rival} ({p_value})."
-    return f"{opening}, but its lead of {gap} over {rival} could be chance ({p_value})."
+def _opening(comparison: Comparison, row: MethodRow) -> str:
+    return f"is the best on validation; its test score is {_score_with_interval(comparison, row)}"
 
 
-def _baseline_wins(comparison: Comparison, baseline: MethodRow) -> str:
-    score = _score_with_interval(comparison, baseline)
-    opening = f"The baseline, {baseline.label}, has the best test score: {score}"
-    others = [row for row in comparison.rows if row.label != baseline.label and math.isfinite(row.score)]
+def _baseline_chosen(comparison: Comparison, baseline: MethodRow) -> str:
+    opening = f"The baseline, {baseline.label}, {_opening(comparison, baseline)}"
+    others = {
+        row.label: (score, row)
+        for row in comparison.rows
+        if row.label != baseline.label and math.isfinite(row.score)
+        if (score := comparison.valid_score(row)) is not None
+    }
     if not others:
         return f"{opening}; no other method reached a finite score."
-    nearest = min(others, key=lambda row: abs(row.score - baseline.score))
-    rival = f"{nearest.label} at {format_score(nearest.score)}"
-    trailing = f"{opening}; the next best, {rival}, is {_gap(comparison, nearest)} worse"
-    if nearest.p_value is None or not math.isfinite(nearest.p_value):
-        return f"{trailing}, which was not tested."
-    p_value = _p_clause(nearest.p_value)
-    if nearest.p_value < SIGNIFICANCE:
-        return f"{trailing} ({p_value})."
-    return f"{trailing}, which could be chance ({p_value})."
+    better = min if comparison.lower_is_better else max
+    _, following = better(others.values(), key=lambda each: each[0])
+    rival = f"{following.label} at {format_score(following.score)}"
+    return f"{opening}; the next on validation, {rival}, is {_against_baseline(comparison, following)}."
+
+
+def _against_baseline(comparison: Comparison, row: MethodRow) -> str:
+    """Write how a row stands to the baseline on test, and whether that could be chance."""
+    baseline = comparison.baseline_row
+    assert baseline is not None
+    rival = f"{baseline.label} at {format_score(baseline.score)}"
+    if not math.isfinite(baseline.score):
+        return f"and {baseline.label} has no finite one"
+    is_better = (row.score < baseline.score) == comparison.lower_is_better
+    standing = f"{_gap(comparison, row)} {'better' if is_better else 'worse'} than {rival}"
+    if row.score == baseline.score:
+        return f"equal to {rival}"
+    p_value = comparison.p_value(row)
+    if p_value is None:
+        return f"{standing}; the difference was not tested"
+    chance = "" if p_value < SIGNIFICANCE else ", which could be chance"
+    return f"{standing}{chance} ({_p_clause(comparison, p_value)})"
 
 
 def _gap(comparison: Comparison, row: MethodRow) -> str:
@@ -117,6 +139,7 @@ def _score_with_interval(comparison: Comparison, row: MethodRow) -> str:
     return f"{score} (95% interval {format_score(row.low)} to {format_score(row.high)})"
 
 
-def _p_clause(p_value: float) -> str:
+def _p_clause(comparison: Comparison, p_value: float) -> str:
     written = format_p_value(p_value)
-    return f"p < {written[1:]}" if written.startswith("<") else f"p = {written}"
+    clause = f"p < {written[1:]}" if written.startswith("<") else f"p = {written}"
+    return clause if comparison.num_tests == 1 else f"{clause} by Holm's method for {comparison.num_tests} methods"

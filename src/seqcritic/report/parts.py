@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from dataclasses import dataclass
 
 from seqcritic.report.records import Record
@@ -45,11 +47,11 @@ class BeamScore:
 class MethodRow:
     """The test result of one method.
 
-    `score` is the mean over seeds, `low` and `high` its 95% interval, and `p_value` that of a paired
-    bootstrap against the baseline (None for the baseline itself). `cost_per_update` counts likelihood
-    updates, and `seconds` were measured. The search was greedy; `beam` is the result of a beam search too.
-    `critic_explains` is the share of the variance of held-out returns that the critic explained when joint training
-    began, the mean over seeds; None without a critic.
+    `score` is the mean over seeds, `low` and `high` its 95% interval over sentences, and `p_value` that of a paired
+    bootstrap against the baseline (None for the baseline itself), not corrected for the number of methods, as
+    `Comparison.p_value` is. `cost_per_update` counts likelihood updates, and `seconds` were measured. The search was
+    greedy; `beam` is the result of a beam search too. `critic_explains` is the share of the variance of held-out
+    returns that the critic explained when joint training began, the mean over seeds; None without a critic.
     """
 
     label: str
@@ -63,6 +65,13 @@ class MethodRow:
     seconds: float
     beam: BeamScore | None = None
     critic_explains: float | None = None
+
+    @property
+    def seed_deviation(self) -> float | None:
+        """The standard deviation of the scores over seeds; None where there is one seed, or a score is not finite."""
+        if len(self.seed_scores) < 2 or not all(map(math.isfinite, self.seed_scores)):
+            return None
+        return statistics.stdev(self.seed_scores)
 
 
 @dataclass(frozen=True, slots=True)

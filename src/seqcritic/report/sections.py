@@ -9,8 +9,16 @@ from seqcritic.report.drawing import style_of
 from seqcritic.report.formats import format_score, format_share
 from seqcritic.report.markup import Markup, element, join, text
 from seqcritic.report.scales import Range
-from seqcritic.report.tables import list_best, list_columns, list_signatures, list_valid_signatures, name_beam
+from seqcritic.report.tables import (
+    list_chosen,
+    list_columns,
+    list_signatures,
+    list_valid_signatures,
+    name_beam,
+    write_spread,
+)
 
+BENEATH = ("seeds", "spread", "beam-seeds", "beam-spread", "critic")  # columns that stand beneath the label
 _COST_NOTE = (
     "Compute is counted in likelihood updates: an update that costs 3× takes as much work as three updates "
     "of likelihood training for the same model. Minutes are measured wall-clock time."
@@ -31,10 +39,10 @@ _TRAINING_NOTE = (
 def render_table(comparison: Comparison) -> Markup:
     """Render the comparison with a small drawing of each interval, on one scale for all rows."""
     # Scores by seed would make a wide column; they stand beneath the label instead, and so does the critic's share.
-    columns = [column for column in list_columns(comparison) if column.name not in ("seeds", "beam-seeds", "critic")]
+    columns = [column for column in list_columns(comparison) if column.name not in BENEATH]
     headings = [element("th", {"scope": "col", "class": column.name}, text(column.heading)) for column in columns]
     scale = _interval_scale(comparison)
-    best = list_best(comparison)
+    chosen = list_chosen(comparison)
     with_beam = comparison.with_beam
     lines = []
     for index, row in enumerate(comparison.rows):
@@ -42,10 +50,11 @@ def render_table(comparison: Comparison) -> Markup:
         for column in columns:
             content = text(column.cells[index])
             if column.name == "method":
-                content = join([_swatch(index), content, _list_remarks(row)], "")
+                remarks = _list_remarks(row, with_beam.rows[index] if with_beam else None)
+                content = join([_swatch(index), content, remarks], "")
                 cells.append(element("th", {"scope": "row", "class": "method"}, content))
                 continue
-            if (column.name, row.label) in best:
+            if (column.name, row.label) in chosen:
                 content = element("strong", {}, content)
             if column.name.endswith("interval") and scale is not None:
                 judged = with_beam.rows[index] if with_beam and column.name == "beam-interval" else row
@@ -131,19 +140,19 @@ def render_details(comparison: Comparison) -> Markup:
     return element("section", {"id": "details"}, *parts) if len(parts) > 1 else Markup("")
 
 
-def _list_remarks(row: MethodRow) -> Markup:
+def _list_remarks(row: MethodRow, with_beam: MethodRow | None) -> Markup:
     remarks = []
     if row.critic_explains is not None:
         remarks.append(f"critic explains {format_share(row.critic_explains)}")
     if len(row.seed_scores) > 1:
-        remarks.append(f"by seed {_write_scores(row.seed_scores)}")
-        if row.beam is not None:
-            remarks.append(f"{name_beam(row)} {_write_scores(row.beam.seed_scores)}")
+        remarks.append(f"by seed {_write_seeds(row)}")
+        if with_beam is not None:
+            remarks.append(f"{name_beam(row)} {_write_seeds(with_beam)}")
     return join([element("span", {"class": "seeds"}, text(remark)) for remark in remarks], "")
 
 
-def _write_scores(scores: Sequence[float]) -> str:
-    return ", ".join(format_score(score) for score in scores)
+def _write_seeds(row: MethodRow) -> str:
+    return f"{', '.join(format_score(score) for score in row.seed_scores)}; sd {write_spread(row)}"
 
 
 def _write_signatures(signatures: Sequence[tuple[str, str]]) -> Markup:

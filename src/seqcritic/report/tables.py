@@ -1,5 +1,6 @@
 """The comparison as a table: what its columns are, and as Markdown for a README."""
 
+import math
 from collections.abc import Collection
 
 from seqcritic.report.columns import Column, escape_markdown, markdown_line
@@ -24,15 +25,21 @@ def list_columns(comparison: Comparison) -> tuple[Column, ...]:
     rows = comparison.rows
     with_beam = comparison.with_beam
     columns = [Column("method", "method", tuple(row.label for row in rows))]
+    if len(rows) > 1:
+        heading = f"{comparison.score_name} {_arrow(comparison)} valid"
+        columns.append(Column("valid", heading, tuple(write_valid(comparison, row) for row in rows)))
     columns += _list_score_columns(comparison, "", " greedy" if with_beam else "")
     if with_beam is not None:
         columns += _list_score_columns(with_beam, "beam-", f" {name_beam(rows[0])}")
         columns.append(Column("rho", "ρ", tuple(write_rhos(row) for row in rows)))
     if comparison.num_seeds > 1:
         columns.append(Column("seeds", "by seed", tuple(write_seeds(row) for row in rows)))
+        columns.append(Column("spread", "sd over seeds", tuple(write_spread(row) for row in rows)))
         if with_beam is not None:
             heading = f"by seed, {name_beam(rows[0])}"
             columns.append(Column("beam-seeds", heading, tuple(write_seeds(row) for row in with_beam.rows)))
+            spreads = tuple(write_spread(row) for row in with_beam.rows)
+            columns.append(Column("beam-spread", f"sd over seeds, {name_beam(rows[0])}", spreads))
     if any(row.critic_explains is not None for row in rows):
         columns.append(Column("critic", "critic explains", tuple(format_share(row.critic_explains) for row in rows)))
     columns += [
@@ -66,35 +73,31 @@ def name_beam(row: MethodRow) -> str:
 
 
 def markdown_table(comparison: Comparison, hidden: Collection[str] = ()) -> str:
-    """Write the comparison as a Markdown table, some columns hidden, the best in bold and the signature beneath."""
+    """Write the comparison as a Markdown table, some columns hidden, the chosen in bold and the signature beneath."""
     columns = [column for column in list_columns(comparison) if column.name not in hidden]
-    bold = list_best(comparison)
+    bold = list_chosen(comparison)
     lines = [
         markdown_line([escape_markdown(column.heading) for column in columns]),
         markdown_line(["---" if column.name == "method" else "---:" for column in columns]),
     ]
     for index, row in enumerate(comparison.rows):
         cells = {column.name: escape_markdown(column.cells[index]) for column in columns}
-        cells |= {name: f"**{cells[name]}**" for name, label in bold if label == row.label}
+        cells |= {name: f"**{cell}**" for name, cell in cells.items() if (name, row.label) in bold}
         lines.append(markdown_line(list(cells.values())))
     for name, signature in list_signatures(comparison):
         lines += ["", f"{name}: `{signature}`"]
     return "\n".join([*lines, ""])
 
 
-def list_best(comparison: Comparison) -> set[tuple[str, str]]:
-    """List the score columns by name, each with the labels of its best rows."""
-    best = {("score", row.label) for row in comparison.best_rows}
-    if comparison.with_beam is not None:
-        best |= {("beam-score", row.label) for row in comparison.with_beam.best_rows}
-    return best
+def list_chosen(comparison: Comparison) -> set[tuple[str, str]]:
+    """List the score columns by name, each with the labels of the rows that validation chose."""
+    return {(name, row.label) for name in ("valid", "score", "beam-score") for row in comparison.chosen_rows}
 
 
 def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> list[Column]:
     """List the columns of one search: score, interval and, against a baseline, gain and p-value."""
     rows = comparison.rows
-    arrow = "↓" if comparison.lower_is_better else "↑"
-    heading = f"{comparison.score_name} {arrow}{search}"
+    heading = f"{comparison.score_name} {_arrow(comparison)}{search}"
     columns = [
         Column(f"{prefix}score", heading, tuple(format_score(row.score) for row in rows)),
         Column(f"{prefix}interval", "95% interval", tuple(format_interval(row.low, row.high) for row in rows)),
@@ -102,8 +105,19 @@ def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> lis
     if comparison.baseline_row is not None:
         gains = tuple(format_gain(comparison, row) for row in rows)
         columns.append(Column(f"{prefix}gain", "against baseline", gains))
-        columns.append(Column(f"{prefix}p-value", "p", tuple(format_p_value(row.p_value) for row in rows)))
+        heading = "p (Holm)" if comparison.num_tests > 1 else "p"
+        columns.append(Column(f"{prefix}p-value", heading, tuple(format_p_value(comparison.p_value(r)) for r in rows)))
     return columns
+
+
+def _arrow(comparison: Comparison) -> str:
+    return "↓" if comparison.lower_is_better else "↑"
+
+
+def write_valid(comparison: Comparison, row: MethodRow) -> str:
+    """Write the validation score of a row, by which it is chosen or not."""
+    score = comparison.valid_score(row)
+    return format_score(math.nan if score is None else score)
 
 
 def write_rhos(row: MethodRow) -> str:
@@ -115,3 +129,8 @@ def write_rhos(row: MethodRow) -> str:
 def write_seeds(row: MethodRow) -> str:
     """Write the scores of a row, one a seed."""
     return " ".join(format_score(score) for score in row.seed_scores)
+
+
+def write_spread(row: MethodRow) -> str:
+    """Write how much the scores of a row vary over seeds."""
+    return format_score(math.nan if row.seed_deviation is None else row.seed_deviation)

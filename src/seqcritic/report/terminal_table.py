@@ -1,5 +1,6 @@
 """The comparison as a table in a terminal of eighty columns."""
 
+from textwrap import wrap
 from typing import Literal
 
 from rich import box
@@ -10,13 +11,22 @@ from rich.text import Text
 from seqcritic.report.columns import Column
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.formats import format_share
-from seqcritic.report.tables import list_columns, list_signatures, name_beam, write_rhos, write_seeds
+from seqcritic.report.tables import (
+    list_columns,
+    list_signatures,
+    name_beam,
+    write_rhos,
+    write_seeds,
+    write_spread,
+    write_valid,
+)
 
 TERMINAL_COLUMNS = 80
+BENEATH = ("valid", "seeds", "spread", "critic")  # columns that stand beneath the label, for want of width
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Lay the comparison out for a terminal, the best score in bold and the signature beneath.
+    """Lay the comparison out for a terminal, the chosen method in bold and the signature beneath.
 
     Beam search has a line of its own beneath each method's: the columns of both would be too wide.
     """
@@ -33,10 +43,12 @@ def comparison_table(comparison: Comparison) -> Table:
     )
     with_beam = comparison.with_beam
     columns = list_columns(comparison)
-    shown = [column for column in columns if column.name not in ("seeds", "critic") and not _is_of_beam(column)]
+    shown = [column for column in columns if column.name not in BENEATH and not _is_of_beam(column)]
     room = TERMINAL_COLUMNS - sum(1 + _least_width(column) for column in shown if column.name != "method")
     greedy = _list_lines(comparison, {column.name: column.cells for column in shown}, room)
     for row, line in zip(comparison.rows, greedy, strict=True):
+        if len(comparison.rows) > 1:
+            line["method"].append(f"\n  valid {write_valid(comparison, row)}", style="not bold dim")
         if row.critic_explains is not None:
             line["method"].append(f"\n  critic explains {format_share(row.critic_explains)}", style="not bold dim")
     beam: list[dict[str, Text]] = [{} for _ in comparison.rows]
@@ -83,19 +95,21 @@ def _is_of_beam(column: Column) -> bool:
 
 
 def _list_lines(comparison: Comparison, columns: dict[str, tuple[str, ...]], room: int) -> list[dict[str, Text]]:
-    """Return the cells of each row by column, the best in bold and the scores by seed beneath the label."""
-    best_labels = {row.label for row in comparison.best_rows}
+    """Return the cells of each row by column, the chosen in bold and the scores by seed beneath the label."""
+    chosen = {row.label for row in comparison.chosen_rows}
     lines = []
     for index, row in enumerate(comparison.rows):
         cells = {
             name: Text(_break_label(column[index], room) if name == "method" else column[index])
             for name, column in columns.items()
         }
-        if row.label in best_labels:
+        if row.label in chosen:
             cells["method"].stylize("bold")
             cells["score"].stylize("bold")
         if len(row.seed_scores) > 1:
-            cells["method"].append(f"\n  {write_seeds(row)}", style="not bold dim")
+            seeds = f"{write_seeds(row)}, sd\N{NO-BREAK SPACE}{write_spread(row)}"
+            for line in wrap(seeds, room, initial_indent="  ", subsequent_indent="  "):
+                cells["method"].append(f"\n{line}", style="not bold dim")
         lines.append(cells)
     return lines
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqcritic.bootstrap import interval
 from seqcritic.config import DeviceName, Settings
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric, interval, predict_batches, score_predictions, signature, surrogate
+from seqcritic.evaluation import corpus_metric, predict_batches, score_predictions, signature, surrogate
 from seqcritic.scores.corpus_bleu import CorpusBleu, corpus_chrf
 from seqcritic.scores.score import Array
 from seqcritic.settings_io import set_leaves, settings_from

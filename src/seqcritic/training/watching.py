@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -13,6 +14,7 @@ from seqcritic.data.batch import Batch
 
 PLAIN_SECONDS = 15.0
 
+Item = TypeVar("Item")
 Watch = Callable[[str, Sequence[Batch]], Iterable[Batch]]
 
 
@@ -23,19 +25,28 @@ def unwatched(title: str, batches: Sequence[Batch]) -> Iterable[Batch]:
 
 def watched(title: str, batches: Sequence[Batch]) -> Iterator[Batch]:
     """Yield the batches and show on standard error how many of their sentences are done."""
+    return _show(title, batches, [len(batch) for batch in batches], "sentences")
+
+
+def watched_steps(title: str, count: int) -> Iterator[int]:
+    """Yield the numbers of so many steps and show how many are done."""
+    return _show(title, range(count), [1] * count, "steps")
+
+
+def _show(title: str, items: Sequence[Item], sizes: Sequence[int], unit: str) -> Iterator[Item]:
     console = Console(stderr=True)
-    total, done = sum(map(len, batches)), 0
+    total, done = sum(sizes), 0
     printed_at = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(title, total=total)
-        for batch in batches:
-            yield batch
-            done += len(batch)
+        for item, size in zip(items, sizes, strict=True):
+            yield item
+            done += size
             progress.update(task, completed=done)
             if not console.is_terminal and time.monotonic() - printed_at >= PLAIN_SECONDS:
                 printed_at = time.monotonic()
-                print(f"{title}: {done}/{total} sentences", file=sys.stderr, flush=True)
+                print(f"{title}: {done}/{total} {unit}", file=sys.stderr, flush=True)
 
 
 def with_prefix(prefix: str, watch: Watch) -> Watch:

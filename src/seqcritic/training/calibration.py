@@ -1,0 +1,83 @@
+"""What an update of each method costs on this machine, in likelihood updates, by the clock.
+
+The methods are timed in turns, one update each a round, so that other load on the machine falls on all of them alike,
+and medians are divided. An update is what a run does for it, fetching the batch included. The networks are the real
+ones; the actor is `start.actor` or first learns for some updates, because samples of an untrained actor are longer.
+What changes over a phase, as the width of a training beam, changes over the rounds.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+
+from seqcritic.config import Settings
+from seqcritic.data.task import Task
+from seqcritic.settings_io import with_method
+from seqcritic.training.checkpoint import load_weights
+from seqcritic.training.environment import set_up_process
+from seqcritic.training.learner import Learner
+from seqcritic.training.rewards import build_score
+from seqcritic.training.start import load_start_actor
+
+UNIT = "likelihood"
+CRITIC = "critic"  # an update of the critic's pre-training
+# The rate does not change the time of an update; a small one keeps the actor what it is.
+LEARNING_RATE = 1e-4
+
+WatchSteps = Callable[[str, int], Iterable[int]]
+
+
+def measure_seconds(
+    settings: Settings,
+    labels: Sequence[str],
+    task: Task,
+    warm_up_updates: int,
+    rounds: int,
+    watch: WatchSteps = lambda title, count: range(count),
+) -> dict[str, float]:
+    """Return the median seconds of an update of likelihood and of every label, of which `critic` may be one."""
+    set_up_process(settings.threads)
+    clock = _Clock(settings, task)
+    warm = clock.learner(UNIT)
+    if settings.start.actor is not None:
+        load_start_actor(settings, warm.networks.actor, task.vocabularies())
+    else:
+        warm.start_phase("actor")
+        for _ in watch("an actor to measure with", warm_up_updates):
+            clock.time_update(warm, settings.phases.actor.learning_rate, 0.0)
+    learners = {label: clock.learner(label) for label in dict.fromkeys((UNIT, *labels))}
+    for label, learner in learners.items():
+        load_weights(learner.networks.actor, warm.actor_weights(), "the actor to measure with")
+        learner.start_phase(CRITIC if label == CRITIC else "train")
+    seconds: dict[str, list[float]] = {label: [] for label in learners}
+    for made in watch("what updates cost", rounds):
+        for label, learner in learners.items():
+            seconds[label].append(clock.time_update(learner, LEARNING_RATE, made / rounds))
+    return {label: statistics.median(found) for label, found in seconds.items()}
+
+
+class _Clock:
+    """Makes updates on the training batches of a task, one after the other, and times them."""
+
+    def __init__(self, settings: Settings, task: Task) -> None:
+        self.settings = settings
+        self.task = task
+        self.score = build_score(settings.score, task)
+        self.position = 0
+
+    def learner(self, label: str) -> Learner:
+        settings = with_method(self.settings, "actor-critic" if label == CRITIC else label)
+        return Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, self.score)
+
+    def time_update(self, learner: Learner, rate: float, progress: float) -> float:
+        size = learner.settings.training.batch
+        started = time.perf_counter()
+        learner.update(self.task.training_batch(self.position, size, self.settings.seed), rate, progress)
+        if learner.device.type != "cpu":
+            torch.accelerator.synchronize()  # what the device has been given is not yet done
+        self.position += size
+        return time.perf_counter() - started

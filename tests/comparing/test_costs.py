@@ -1,0 +1,225 @@
+"""Costs of updates: measured once where a comparison runs, kept in its folder, and never instead of given ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from seqcritic.cli import main
+from seqcritic.comparing import costs, jobs
+from seqcritic.comparing.costs import needed_costs, with_costs
+from seqcritic.comparing.plan import budget
+from seqcritic.config import Settings
+from seqcritic.data.task import build_task
+from seqcritic.method_settings import TYPICAL_COSTS
+from seqcritic.settings_io import load_recipe
+from seqcritic.training.calibration import measure_seconds
+from seqcritic.training.learner import Learner
+from seqcritic.training.run_folder import read_settings
+from support import Fork, Refusal, records, snapshot, write_recipe
+
+EVIDENCE = Path(__file__).parents[2] / "benchmarks" / "evidence"
+LABELS = ("likelihood", "reinforce", "actor-critic")
+# Far from the typical ones, in seconds.
+SECONDS = {"likelihood": 0.5, "reinforce": 1.0, "actor-critic": 2.0, "actor-critic+likelihood": 2.5, "critic": 1.5}
+SECONDS |= {"self-critical": 3.0}
+
+
+@pytest.fixture
+def bare_recipe(tmp_path: Path) -> Path:
+    """A recipe that gives no costs."""
+    phases = {phase: {"updates": 6, "learning_rate": 0.01} for phase in ("actor", "critic", "train")}
+    return write_recipe(tmp_path, phases=phases, compare={})
+
+
+class Measuring:
+    """Stands for the measuring: notes what it is asked for and answers at once."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def __call__(self, settings: Settings, labels: Sequence[str], *rest: Any) -> dict[str, float]:
+        self.asked.append(tuple(labels))
+        return {label: SECONDS[label] for label in ("likelihood", *labels)}
+
+
+@pytest.fixture
+def measuring(monkeypatch: pytest.MonkeyPatch) -> Measuring:
+    """Costs that no clock decides, and a record of what was measured."""
+    stand_in = Measuring()
+    monkeypatch.setattr(costs, "measure_seconds", stand_in)
+    return stand_in
+
+
+def run_in_forks(patch: pytest.MonkeyPatch) -> list[str]:
+    """Let the runs of a comparison be forks of this process; return the list in which their folders are noted."""
+    started: list[str] = []
+
+    def fork(command: list[str], **options: object) -> Fork:
+        started.append(Path(command[-1]).name)
+        return Fork(*command[command.index("train") :])
+
+    patch.setattr(jobs, "Popen", fork)
+    patch.setattr(jobs, "POLL_SECONDS", 0.01)
+    return started
+
+
+def test_every_method_of_a_comparison_is_measured_in_turns(bare_recipe: Path, monkeypatch: pytest.MonkeyPatch):
+    made: list[tuple[str, str]] = []
+    update = Learner.update
+
+    def note(learner: Learner, *rest: Any) -> dict[str, float]:
+        made.append((learner.phase, learner.settings.method.label))
+        return update(learner, *rest)
+
+    monkeypatch.setattr(Learner, "update", note)
+    settings = load_recipe(bare_recipe)
+    seconds = measure_seconds(settings, ("reinforce", "critic", "raml"), build_task(settings.data), 3, 4)
+    assert list(seconds) == ["likelihood", "reinforce", "critic", "raml"]
+    assert all(median > 0 for median in seconds.values())
+    assert made[:3] == [("actor", "likelihood")] * 3
+    a_round = [("train", "likelihood"), ("train", "reinforce"), ("critic", "actor-critic"), ("train", "raml")]
+    assert made[3:] == 4 * a_round
+
+
+def test_an_actor_that_is_given_is_measured_with(
+    bare_recipe: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
+):
+    phases: list[str] = []
+    update = Learner.update
+    monkeypatch.setattr(Learner, "update", lambda own, *rest: phases.append(own.phase) or update(own, *rest))
+    settings = load_recipe(bare_recipe, [f"start.actor={finished_run}"])
+    measure_seconds(settings, ("reinforce",), build_task(settings.data), 3, 2)
+    assert phases == ["train"] * 4, "no warm-up"
+
+
+@pytest.mark.parametrize(
+    ("labels", "overrides", "names"),
+    [
+        (("likelihood", "reinforce"), ("compare.budget=9",), ["reinforce"]),
+        (("likelihood",), (), ["critic", "actor-critic+likelihood"]),
+        (("dagger",), ("compare.budget=9",), ["dagger", "critic"]),
+        (("dagger",), ("compare.budget=9", "start.critic=c"), ["dagger"]),
+    ],
+)
+def test_what_counts_is_needed(
+    bare_recipe: Path, labels: tuple[str, ...], overrides: tuple[str, ...], names: list[str]
+) -> None:
+    assert needed_costs(load_recipe(bare_recipe, overrides), labels) == names
+
+
+def test_given_costs_are_not_measured(bare_recipe: Path, measuring: Measuring, tmp_path: Path):
+    given = [f"compare.costs.{name}=7" for name in ("critic", "reinforce", "actor-critic+likelihood")]
+    settings = load_recipe(bare_recipe, given)
+    task = build_task(settings.data)
+    assert with_costs(settings, LABELS[:2], tmp_path / "out", task) == settings
+    assert measuring.asked == []
+    assert not (tmp_path / "out").exists()
+    found = with_costs(settings, LABELS, tmp_path / "out", task)
+    assert measuring.asked == [("actor-critic",)]
+    assert found.compare.costs == settings.compare.costs | {"actor-critic": 4.0}
+    assert found.compare.cost("reinforce") == 7
+
+
+def test_a_comparison_measures_once_and_keeps_what_it_measured(
+    bare_recipe: Path, measuring: Measuring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    out = tmp_path / "out"
+    started = run_in_forks(monkeypatch)
+    command = ["compare", str(bare_recipe), "--out", str(out), "--methods", ",".join(LABELS)]
+    assert main(command) == 0
+    assert measuring.asked == [("reinforce", "actor-critic", "critic", "actor-critic+likelihood")]
+    stored = json.loads((out / "costs.json").read_text(encoding="utf-8"))
+    assert stored["costs"] == {
+        "reinforce": 2.0,
+        "actor-critic": 4.0,
+        "critic": 3.0,
+        "actor-critic+likelihood": 5.0,
+    }
+    # 6 updates of the critic and 6 of actor-critic+likelihood are the budget, by what was measured.
+    assert [records(out / "seed-1" / label)[-1]["update"] for label in LABELS] == [48, 24, round((48 - 18) / 4)]
+    assert {records(out / "seed-1" / label)[-1]["compute"] for label in LABELS[:2]} == {48}
+    data = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+    assert [row["cost_per_update"] for row in data["rows"]] == [1.0, 2.0, 4.0]
+    assert "by the recipe: likelihood 1.00; measured here before it began: reinforce 2.00" in data["notes"][0]
+    repeated = yaml.safe_load(data["configuration"])
+    assert repeated["compare"]["costs"] == stored["costs"]
+    assert started == ["actor", "critic", *LABELS]
+
+    # The same command again, and with one method more: only that one is measured and trained.
+    before = {name: snapshot(out / "seed-1" / name) for name in started}
+    assert main(command) == 0
+    assert len(measuring.asked) == 1
+    more = [*command[:-1], f"{command[-1]},self-critical"]
+    assert main(more) == 0
+    assert measuring.asked[1:] == [("self-critical",)]
+    assert started[5:] == ["self-critical"]
+    for name, content in before.items():
+        now = snapshot(out / "seed-1" / name)
+        assert {path: now[path] for path in content if "evaluations" not in path} == {
+            path: each for path, each in content.items() if "evaluations" not in path
+        }
+    assert json.loads((out / "costs.json").read_text(encoding="utf-8"))["costs"] == stored["costs"] | {
+        "self-critical": 6.0
+    }
+    assert read_settings(out / "seed-1/self-critical").compare.costs == {"self-critical": 6.0}
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("{", "costs.json is damaged (Expecting property name"),
+        ('{"costs": 3}', "costs.json is damaged ("),
+        ('{"costs": {"reinforce": -1}}', "costs.json is damaged: compare.costs.reinforce: input should be greater"),
+    ],
+)
+def test_damaged_costs_are_refused(
+    bare_recipe: Path, measuring: Measuring, tmp_path: Path, refusal: Refusal, content: str, fault: str
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "costs.json").write_text(content, encoding="utf-8")
+    assert fault in refusal("compare", bare_recipe, "--out", out, "--methods", "reinforce", "compare.budget=48")
+    assert measuring.asked == []
+
+
+def test_an_ablation_measures_too(
+    bare_recipe: Path, measuring: Measuring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run_in_forks(monkeypatch)
+    command = ["ablate", str(bare_recipe), "--rows", "baseline", "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert main(command) == 0
+    assert measuring.asked == [("actor-critic", "critic", "actor-critic+likelihood")]
+    note = json.loads((tmp_path / "out/ablation.json").read_text(encoding="utf-8"))["notes"][0]
+    assert "the compute of 48 likelihood updates" in note
+    assert "measured here before it began: actor-critic 4.00, critic 3.00, actor-critic+likelihood 5.00" in note
+
+
+def test_costs_are_really_measured(bare_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    settings = load_recipe(bare_recipe)
+    found = with_costs(settings, ("reinforce", "minimum-risk"), tmp_path / "out", build_task(settings.data))
+    assert set(found.compare.costs) == {"reinforce", "minimum-risk", "critic", "actor-critic+likelihood"}
+    assert found.compare.cost("minimum-risk") > found.compare.cost("reinforce") > 0
+    assert found.compare.costs != {name: TYPICAL_COSTS[name] for name in found.compare.costs}
+    assert "measuring what an update costs here: likelihood, reinforce" in capsys.readouterr().err
+    assert budget(found) == pytest.approx(
+        6 * found.compare.cost("critic") + 6 * found.compare.cost("actor-critic+likelihood")
+    )
+
+
+def test_looking_at_a_recipe_measures_nothing(bare_recipe: Path, measuring: Measuring):
+    assert main(["validate", str(bare_recipe)]) == 0
+    assert measuring.asked == []
+
+
+@pytest.mark.parametrize("recipe", ["demo", "tatoeba-de-en", *sorted(EVIDENCE.glob("*.yaml"))], ids=str)
+def test_studies_whose_figures_are_published_give_all_their_costs(recipe: str | Path):
+    settings = load_recipe(recipe)
+    missing = set(needed_costs(settings, settings.compare.methods)) - set(settings.compare.costs)
+    assert not missing, "measured anew, the figures would not repeat"
