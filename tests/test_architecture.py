@@ -10,9 +10,10 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "draws", "sections", "data_settings", "method_settings", "config"}
+LEAVES = {"errors", "cache_folder", "draws", "sections", "data_settings", "method_settings", "config"}
 ALLOWED = {
     "errors": set(),
+    "cache_folder": {"errors"},
     "draws": set(),
     "sections": set(),
     "data_settings": {"sections"},
@@ -20,7 +21,7 @@ ALLOWED = {
     "config": {"sections", "data_settings", "method_settings"},
     "settings_io": LEAVES,
     "data": LEAVES,
-    "native": {"errors", "data"},
+    "native": {"errors", "cache_folder"},
     "models": LEAVES | {"data", "native"},
     "decoding": LEAVES | {"data", "models"},
     "scores": {"errors"},

@@ -48,7 +48,7 @@ def compare(
         settings = settings_from(tree)
     runs = plan_runs(settings, labels, num_seeds, folder)
     check_budget(settings, labels)
-    # Read once here: a wrong path is told before anything starts, and the runs find the embedded text cached.
+    # Read once here: a wrong path is told before anything starts.
     task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
     task.fingerprint()
     task.evaluation_set("test")
