@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/seqcritic compare demo --out runs/demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

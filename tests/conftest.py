@@ -21,8 +21,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep what the tests cache away from the user's own cache, for this process and those it starts."""
-    os.environ.setdefault("SEQCRITIC_CACHE", str(tmp_path_factory.mktemp("cache")))
+    """Keep what the tests cache away from the user's own cache, for this process and those it starts.
+
+    The workers of pytest-xdist share one folder, so that kernels are compiled once.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    os.environ.setdefault("SEQCRITIC_CACHE", str(shared / "cache"))
 
 
 @pytest.fixture(scope="session")

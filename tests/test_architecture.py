@@ -10,9 +10,20 @@ from pathlib import Path
 import seqcritic
 
 SOURCE = Path(seqcritic.__file__).parent
-LEAVES = {"errors", "draws", "bounds", "digests", "sections", "data_settings", "method_settings", "config"}
+LEAVES = {
+    "errors",
+    "cache_folder",
+    "draws",
+    "bounds",
+    "digests",
+    "sections",
+    "data_settings",
+    "method_settings",
+    "config",
+}
 ALLOWED = {
     "errors": set(),
+    "cache_folder": {"errors"},
     "draws": set(),
     "bounds": set(),
     "digests": set(),
@@ -22,7 +33,7 @@ ALLOWED = {
     "config": {"sections", "data_settings", "method_settings"},
     "settings_io": LEAVES,
     "data": LEAVES,
-    "native": {"errors", "data"},
+    "native": {"errors", "cache_folder"},
     "tensors": set(),
     "contracts": {"errors", "tensors"},
     "models": LEAVES | {"data", "native", "tensors", "contracts"},

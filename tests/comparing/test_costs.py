@@ -16,6 +16,7 @@ from seqcritic.comparing.costs import needed_costs, with_costs
 from seqcritic.comparing.plan import budget
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
+from seqcritic.digests import seal
 from seqcritic.method_settings import TYPICAL_COSTS
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.calibration import measure_seconds
@@ -175,7 +176,11 @@ def test_a_comparison_measures_once_and_keeps_what_it_measured(
     [
         ("{", "costs.json is damaged (Expecting property name"),
         ('{"costs": 3}', "costs.json is damaged ("),
-        ('{"costs": {"reinforce": -1}}', "costs.json is damaged: compare.costs.reinforce: input should be greater"),
+        ('{"costs": {"reinforce": 2.0}}', "costs.json is damaged (it has no digest)"),
+        (
+            json.dumps(seal({"costs": {"reinforce": -1}})),
+            "costs.json is damaged: compare.costs.reinforce: input should be greater",
+        ),
     ],
 )
 def test_damaged_costs_are_refused(

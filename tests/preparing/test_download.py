@@ -131,9 +131,10 @@ def test_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}/de-en.tgz"
-    monkeypatch.setitem(CORPORA, "iwslt14", replace(CORPORA["iwslt14"], downloads=(Download(address),)))
-    with pytest.raises(UserError) as caught:
-        prepare_here("iwslt14", tmp_path / "out", None)
+        monkeypatch.setitem(CORPORA, "iwslt14", replace(CORPORA["iwslt14"], downloads=(Download(address),)))
+        # The port stays taken and nobody listens on it, so no other process can answer.
+        with pytest.raises(UserError) as caught:
+            prepare_here("iwslt14", tmp_path / "out", None)
     assert str(caught.value).startswith(f"cannot fetch {address}: ")
     assert "name it with --from FILE" in str(caught.value)
     assert not (tmp_path / "out").exists()

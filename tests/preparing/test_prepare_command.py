@@ -34,9 +34,10 @@ def test_without_a_network_the_address_is_named(tmp_path: Path, refusal: Refusal
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}/r13.tar.gz"
-    corpus = replace(CORPORA["one-billion-word"], downloads=(Download(address),))
-    monkeypatch.setitem(CORPORA, "one-billion-word", corpus)
-    complaint = refusal("prepare", "one-billion-word", "--out", tmp_path / "out")
+        corpus = replace(CORPORA["one-billion-word"], downloads=(Download(address),))
+        monkeypatch.setitem(CORPORA, "one-billion-word", corpus)
+        # The port stays taken and nobody listens on it, so no other process can answer.
+        complaint = refusal("prepare", "one-billion-word", "--out", tmp_path / "out")
     assert complaint.startswith(f"seqcritic: cannot fetch {address}: ")
 
 

@@ -52,7 +52,7 @@ def compare(
         set_leaf(tree, "start", {})
         settings = settings_from(tree)
     runs = plan_runs(settings, labels, num_seeds, folder)
-    # Read once here: a wrong path is told before anything starts, and the runs find the embedded text cached.
+    # Read once here: a wrong path is told before anything starts.
     task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
     task.fingerprint()
     task.evaluation_set("test")

@@ -6,7 +6,6 @@ Budgets and numbers of updates follow from the costs, so a comparison that is re
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from seqcritic.comparing.plan import BUDGET_METHOD, critic_of
 from seqcritic.config import Settings
 from seqcritic.data.task import Task
+from seqcritic.digests import seal, unseal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from, with_method
 from seqcritic.training.calibration import CRITIC, UNIT, measure_seconds
@@ -107,7 +107,7 @@ def _read(path: Path) -> dict[str, float]:
     if not path.is_file():
         return {}
     try:
-        costs = json.loads(path.read_text(encoding="utf-8"))["costs"]
+        costs = unseal(json.loads(path.read_text(encoding="utf-8")), required=True)["costs"]
         return {str(name): float(cost) for name, cost in costs.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
@@ -116,10 +116,8 @@ def _read(path: Path) -> dict[str, float]:
 
 
 def _write(path: Path, costs: dict[str, float]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps({"costs": costs, "environment": environment()}, indent=1), encoding="utf-8")
-        temporary.rename(path)
+        write_whole(path, json.dumps(seal({"costs": costs, "environment": environment()}), indent=1))
     except OSError as error:
         raise UserError(f"--out: cannot write {path}: {error.strerror or error}") from None

@@ -12,7 +12,7 @@ import torch
 
 from seqcritic.data.batch import Batch, EvaluationSet, RawReferences, pad
 from seqcritic.data.corruption import derive_seed
-from seqcritic.data.embedded import embedded_text
+from seqcritic.data.embedded import embedded_sentences
 from seqcritic.data.restoring import align, restore
 from seqcritic.data.text import read_all_lines
 from seqcritic.data.vocabulary import SPELLING_ALPHABET, Vocabulary, normalise_spelling, spelling_table
@@ -173,16 +173,10 @@ class SpellingData:
         paths: tuple[str, ...] = getattr(self.settings, split)
         return paths
 
-    def _report_extraction(self, done: int, total: int) -> None:
-        """Say how far the one-time extraction of the embedded text is, five times."""
-        if done * 5 // total > (done - 1) * 5 // total:
-            self._report(f"extracting the embedded text from this installation, once: {100 * done // total} %")
-
     def _sentences(self, split: str) -> Sequence[str]:
         paths = self._paths(split)
         if paths == (EMBEDDED,):
-            sentences: Sequence[str] = getattr(embedded_text(progress=self._report_extraction), split)
-            return sentences
+            return embedded_sentences(split)
         if not paths:
             raise UserError(f"data.{split}: no text given; add data.{split}=FILE (plain or .gz, several with commas)")
         return read_all_lines(paths, f"data.{split}")

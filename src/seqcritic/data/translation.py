@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from seqcritic.cache_folder import default_cache_directory
 from seqcritic.data.batch import Batch, EvaluationSet, RawReferences, pad
 from seqcritic.data.bucketing import Buckets
-from seqcritic.data.embedded import default_cache_directory
 from seqcritic.data.parallel import Pair, named_files, read_pairs, with_progress
 from seqcritic.data.token_cache import (
     EncodedPairs,

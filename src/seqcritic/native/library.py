@@ -16,7 +16,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from seqcritic.data.embedded import default_cache_directory
+from seqcritic.cache_folder import default_cache_directory
 from seqcritic.errors import UserError
 
 SOURCE = Path(__file__).with_name("kernels.c")
