@@ -12,6 +12,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Share, SharedGenerator
 from seqcritic.errors import NonFiniteError
+from seqcritic.methods.correction import FIRST_BETA
 from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import follow
 from seqcritic.methods.registry import build_method, build_networks
@@ -78,7 +79,7 @@ class Learner:
         if networks.target_critic is not None and networks.critic is not None:
             follow(networks.target_critic, networks.critic, 1.0)
         self.optimisers = {
-            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(0.9, 0.999), fused=True)
+            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(FIRST_BETA, 0.999), fused=True)
             for name in self.method.trains
         }
 
@@ -104,6 +105,7 @@ class Learner:
             own_rate = self.settings.method.baseline_learning_rate if name == "baseline" else rate
             optimiser.param_groups[0]["lr"] = own_rate
             optimiser.step()
+        self.method.observe(self.processes.average_tensors(outcome.observations, share.fraction))
         self._move_followers()
         return measurements
 
@@ -136,6 +138,8 @@ class Learner:
         groups = {"actor": self.best_actor, "networks": state, "optimisers": optimisers}
         if self.networks.critic is not None:
             groups["critic"] = weights_of(self.networks.critic)
+        if method_state := self.method.tensors():
+            groups["method"] = method_state
         return groups | {"generator": {"sampling": self.generator.get_state()}}
 
     def load_tensors(self, groups: TensorGroups, place: str) -> None:
@@ -144,6 +148,8 @@ class Learner:
             load_weights(network, under(name, groups["networks"]), place)
         for name, optimiser in self.optimisers.items():
             load_optimiser(optimiser, under(name, groups["optimisers"]))
+        if "method" in groups:
+            self.method.load_tensors(groups["method"], self.device)
         self.best_actor = groups["actor"]
         self.generator.set_state(groups["generator"]["sampling"])
 
