@@ -55,7 +55,7 @@ class Learner:
         self.best_actor = self.actor_weights()
         self.optimisers: dict[str, torch.optim.Adam] = {}
         self.phase = ""
-        self.method: Method
+        self.method: Method | None = None  # no phase has begun
 
     def actor_weights(self) -> dict[str, Tensor]:
         """Return a copy of the actor's weights."""
@@ -89,6 +89,7 @@ class Learner:
         The batch is that of all processes; this one takes its share of it. `progress` is the share of the phase's
         updates already made.
         """
+        assert self.method is not None, "a phase has begun"
         share = self.processes.share(len(batch))
         outcome = self._outcome(batch, share, progress)
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
@@ -120,6 +121,7 @@ class Learner:
         generator.manual_seed(seed)
         generator.share = share
         own = batch if len(share) == share.total else batch.part(share.first, share.last)
+        assert self.method is not None, "a phase has begun"
         with computing(self.settings.precision, self.device):
             return self.method(self.networks, own.to(self.device), generator, progress)
 
@@ -138,7 +140,8 @@ class Learner:
         groups = {"actor": self.best_actor, "networks": state, "optimisers": optimisers}
         if self.networks.critic is not None:
             groups["critic"] = weights_of(self.networks.critic)
-        if method_state := self.method.tensors():
+        method_state = {} if self.method is None else self.method.tensors()
+        if method_state:
             groups["method"] = method_state
         return groups | {"generator": {"sampling": self.generator.get_state()}}
 
@@ -148,7 +151,7 @@ class Learner:
             load_weights(network, under(name, groups["networks"]), place)
         for name, optimiser in self.optimisers.items():
             load_optimiser(optimiser, under(name, groups["optimisers"]))
-        if "method" in groups:
+        if self.method is not None and "method" in groups:
             self.method.load_tensors(groups["method"], self.device)
         self.best_actor = groups["actor"]
         self.generator.set_state(groups["generator"]["sampling"])
