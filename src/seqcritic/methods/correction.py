@@ -103,12 +103,12 @@ class AutomaticCorrection:
             "correction_bias": self.squared_bias,
             "correction_variance": self.variance,
         }
-        return {name: torch.tensor(value, dtype=torch.float64) for name, value in found.items()}
+        return {name: torch.tensor(value, dtype=torch.float64, device="cpu") for name, value in found.items()}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the state, to the bit."""
         figures = (self.num_batches, self.squared_weights, self.variance, self.covariance)
-        return {"figures": torch.tensor(figures, dtype=torch.float64)} | self.means
+        return {"figures": torch.tensor(figures, dtype=torch.float64, device="cpu")} | self.means
 
     def load_tensors(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
         """Restore what `tensors` returned."""
