@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from seqcritic.bounds import LARGEST
 from seqcritic.sections import Count, Factor, Positive, Rate, Samples, Section, Several, Share, Weight
@@ -25,20 +25,21 @@ class Traits(NamedTuple):
     needs_critic: bool = False
     needs_baseline: bool = False
     delays_actor: bool = False
+    takes_correction: bool = False
 
 
 METHODS = {
     "likelihood": Traits(1.0, 1.0),
     "reinforce": Traits(1.5, 2.2, needs_baseline=True),
     "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
-    "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True),
+    "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True, takes_correction=True),
     "reinforce-multisample": Traits(3.4, 4.2),
     "self-critical": Traits(1.9, 2.5),
     "scheduled-sampling": Traits(1.3, 1.8),
     "mixer": Traits(1.5, 2.1, needs_baseline=True),
     "minimum-risk": Traits(9.1, 9.1),
     "raml": Traits(1.4, 1.9),
-    "entropy-actor-critic": Traits(3.0, 3.5, needs_critic=True, delays_actor=True),
+    "entropy-actor-critic": Traits(3.0, 3.5, needs_critic=True, delays_actor=True, takes_correction=True),
     "dagger": Traits(2.9, 3.6, needs_critic=True),
     "direct-loss": Traits(4.1, 4.8),
     "beam-search-optimization": Traits(3.0, 3.1),
@@ -57,6 +58,13 @@ def _known(name: str) -> str:
         hint = "; the mixture is method.likelihood_weight=0.1" if name in LABELS else ""
         raise ValueError(f"method.name: unknown method '{name}'{hint}; known: {', '.join(METHODS)}")
     return name
+
+
+def _share_or_auto(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value != "auto" and not (is_number and 0 <= value <= 1):
+        raise ValueError(f"method.correction: a number from 0 to 1, or auto, not {value!r}")
+    return value
 
 
 class ReinforceMultisampleSettings(Section):
@@ -160,6 +168,12 @@ class MethodSettings(Section):
         1e-3, description="γ_θ of the delayed actor; REINFORCE always samples from the present actor"
     )
     gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
+    correction: Annotated[float | Literal["auto"], BeforeValidator(_share_or_auto)] = Field(
+        0.0,
+        description="η, of actor-critic: how much of the critic's bias the samples' own returns take back. 0, the "
+        "paper: none; 1: all, for more noise; auto: what leaves the least error, found while training. Other than "
+        "0, the actor itself draws, whatever gamma_theta is",
+    )
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
     reinforce_multisample: ReinforceMultisampleSettings = ReinforceMultisampleSettings()
     scheduled_sampling: ScheduledSamplingSettings = ScheduledSamplingSettings()
@@ -170,6 +184,13 @@ class MethodSettings(Section):
     dagger: DaggerSettings = DaggerSettings()
     direct_loss: DirectLossSettings = DirectLossSettings()
     beam_search_optimization: BeamSearchOptimizationSettings = BeamSearchOptimizationSettings()
+
+    @model_validator(mode="after")
+    def _correction_has_a_place(self) -> Self:
+        if self.correction != 0 and not self.traits.takes_correction:
+            able = " and ".join(name for name, traits in METHODS.items() if traits.takes_correction)
+            raise ValueError(f"method.correction: only {able} have one; leave it 0 for {self.name}")
+        return self
 
     @property
     def traits(self) -> Traits:
@@ -184,7 +205,7 @@ class MethodSettings(Section):
     @property
     def follower_speed(self) -> float:
         """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
-        return self.gamma_theta if self.traits.delays_actor else 1.0
+        return self.gamma_theta if self.traits.delays_actor and self.correction == 0 else 1.0
 
     @property
     def num_further(self) -> int:

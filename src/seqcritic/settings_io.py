@@ -19,7 +19,7 @@ from seqcritic.config import Settings
 from seqcritic.data_settings import SPLITS, TASKS
 from seqcritic.digests import is_sealed, seal_text, unseal_text, write_whole
 from seqcritic.errors import UserError
-from seqcritic.method_settings import LABELS, MIXED, PAPER_LIKELIHOOD_WEIGHT
+from seqcritic.method_settings import LABELS, METHODS, MIXED, PAPER_LIKELIHOOD_WEIGHT
 
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
 SCORES = ("edit-distance", "bleu", "rouge-l")
@@ -56,6 +56,8 @@ def with_method(settings: Settings, label: str) -> Settings:
     tree = settings.model_dump(mode="json")
     weight = (settings.method.likelihood_weight or PAPER_LIKELIHOOD_WEIGHT) if label != name else 0.0
     tree["method"] |= {"name": name, "likelihood_weight": weight}
+    if not METHODS[name].takes_correction:
+        tree["method"]["correction"] = 0.0
     for key, value in flatten(settings.compare.overrides.get(label, {})).items():
         set_leaf(tree, key, value)
     return settings_from(tree)

@@ -1,6 +1,6 @@
 """Every outcome of everything a method draws, each with its exact probability, whatever the method does with it.
 
-Tokens are chosen by `choose` and coins are thrown by `draw_uniform` (decoding/draws.py). Both have a stand-in here that
+Tokens are chosen by `choose` and coins are thrown by `draw_uniform` (draws.py). Both have a stand-in here that
 takes one branch at a time: the method runs as it is, once for each leaf of the tree of its draws.
 """
 

@@ -99,12 +99,15 @@ class Estimator:
 
 UNBIASED = (
     Estimator("actor-critic", table=World.exact_values),
+    Estimator("actor-critic", knobs=(("correction", 1.0),)),
     Estimator("reinforce-critic"),
     Estimator("reinforce"),
     Estimator("reinforce-multisample", samples=2, knobs=(("reinforce_multisample", {"samples": 2}),)),
     Estimator("self-critical"),
 )
-every_estimator = pytest.mark.parametrize("estimator", UNBIASED, ids=[estimator.name for estimator in UNBIASED])
+every_estimator = pytest.mark.parametrize(
+    "estimator", UNBIASED, ids=["-".join([estimator.name, *dict(estimator.knobs)]) for estimator in UNBIASED]
+)
 
 
 @pytest.fixture

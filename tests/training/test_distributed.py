@@ -94,6 +94,13 @@ def test_two_processes_do_what_one_does_with_twice_the_batch(label: str, recipe:
     assert max(compare(recipe, tmp_path, overrides)) < 1e-9
 
 
+def test_they_weigh_the_correction_by_the_gradients_of_all(recipe: Path, tmp_path: Path):
+    overrides = [*method_overrides("actor-critic+likelihood"), *PHASES, "precision=float64", "method.correction=auto"]
+    assert max(compare(recipe, tmp_path, overrides)) < 1e-9
+    weights_found = [record["correction"] for record in records(tmp_path / "two") if "correction" in record]
+    assert weights_found[0] == 1.0 != weights_found[-1]
+
+
 def test_they_do_so_in_single_precision_and_with_several_samples(recipe: Path, tmp_path: Path):
     overrides = [*method_overrides("actor-critic+likelihood"), *PHASES, "method.samples=2", "training.clip_norm=0.5"]
     of_losses, of_weights = compare(recipe, tmp_path, overrides)

@@ -38,7 +38,7 @@ def spoil_gradient(outcome: Outcome, networks: Networks) -> Outcome:
     return Outcome(outcome.loss + zero.sqrt(), outcome.measurements)
 
 
-class Spoiled:
+class Spoiled(Method):
     """A method that goes wrong at one update."""
 
     def __init__(self, method: Method, spoil: Spoil) -> None:

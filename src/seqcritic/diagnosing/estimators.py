@@ -7,8 +7,8 @@ With returns G_t = Σ_{τ≥t} r_τ and advantages of any baseline b_t that does
     corrected                     Σ_t Σ_a dp(a)/dθ Q̂(a) + d log p(ŷ_t)/dθ (G_t − Q̂(ŷ_t))
 
 The last is unbiased for any critic, since E[d log p(ŷ_t)/dθ Q̂(ŷ_t)] = Σ_a dp(a)/dθ Q̂(a): what the first term owes to
-the critic's errors the second takes back. No method trains with it; it shows the truth with little noise where the
-critic is good, and its second term alone is minus the bias of actor-critic.
+the critic's errors the second takes back. It is actor-critic with `method.correction=1`; it shows the truth with little
+noise where the critic is good, and its second term alone is minus the bias of actor-critic.
 
 Shapes: B examples, T tokens, V vocabulary, H actor state, P weights of the actor.
 """

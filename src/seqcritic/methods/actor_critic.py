@@ -4,21 +4,35 @@
 
 Ŷ is drawn from the delayed actor p'; the critic learns at the same time (policy_evaluation.py). Where M samples
 are drawn we average over them, where the paper sums: the scale of the loss then does not depend on M.
+
+Beyond the paper, `method.correction` = η adds
+
+    η Σ_t d log p(ŷ_t | Ŷ_1..t-1)/dθ · (G_t − Q̂(ŷ_t; Ŷ_1..t-1, Y)),   G_t = Σ_{τ≥t} r_τ
+
+which leaves 1 − η of the bias that the critic's errors cause, for more noise: the dial of interpolated policy gradients
+(Gu et al. 2017), whose control variate with exact sum over actions is Q̂. It holds for samples of the actor itself, so
+with η ≠ 0 there is no delayed actor, as in REINFORCE. `auto` finds η (correction.py).
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from seqcritic.data.batch import Batch
-from seqcritic.methods.counted_losses import soft_values
+from seqcritic.method_settings import MethodSettings
+from seqcritic.methods import losses
+from seqcritic.methods.correction import CORRECTION, REST, AutomaticCorrection, gradient_of, with_gradient
+from seqcritic.methods.counted_losses import log_taken, soft_values
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.method import Outcome, RewardMethod
 from seqcritic.methods.networks import Networks
-from seqcritic.methods.on_samples import experience
-from seqcritic.methods.policy_evaluation import evaluate_policy
+from seqcritic.methods.on_samples import Experience, experience
+from seqcritic.methods.policy_evaluation import Evaluation, evaluate_policy
 from seqcritic.methods.rollout import Draw
+from seqcritic.scores.score import Score
 from seqcritic.tensors.packed import Packed
 
 
@@ -27,6 +41,10 @@ class ActorCritic(RewardMethod):
 
     trains: tuple[str, ...] = ("actor", "critic")
 
+    def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:
+        super().__init__(settings, score, shaping)
+        self.automatic = AutomaticCorrection() if settings.correction == "auto" else None
+
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return actor loss plus critic loss: no gradient of one reaches the other's weights."""
         roll_in = self.roll_in(networks, batch, progress)
@@ -34,10 +52,35 @@ class ActorCritic(RewardMethod):
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score, generator)
         actor_loss = self.actor_loss(seen.logits, critic.values, seen.rollout.sample.mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
-        return Outcome(
-            seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + critic.loss,
-            measurements | critic.measurements | seen.measurements,
-        )
+        measurements |= critic.measurements | seen.measurements
+        loss = seen.add_likelihood(actor_loss, self.settings.likelihood_weight)
+        if self.settings.correction == 0:
+            return Outcome(loss + critic.loss, measurements)
+        assert networks.sampling_actor is networks.actor, "of another policy's samples the correction would be biased"
+        correction = correction_of(seen, critic)
+        if self.automatic is None:
+            return Outcome(loss + float(self.settings.correction) * correction + critic.loss, measurements)
+        measurements |= self.automatic.measurements()
+        weights = list(networks.actor.parameters())
+        # Two passes back through the actor in place of one: η weighs what each of them finds.
+        gradients = {REST: gradient_of(loss, weights), CORRECTION: gradient_of(correction, weights)}
+        eta = self.automatic.eta
+        corrected = with_gradient(loss + eta * correction, weights, gradients[REST] + eta * gradients[CORRECTION])
+        return Outcome(corrected + critic.loss, measurements, gradients)
+
+    def observe(self, observations: Mapping[str, Tensor]) -> None:
+        """Let the automatic correction, where there is one, learn from the gradients of a batch."""
+        if self.automatic is not None:
+            self.automatic.observe(observations)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the state of the automatic correction."""
+        return {} if self.automatic is None else self.automatic.tensors()
+
+    def load_tensors(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
+        """Restore the state of the automatic correction."""
+        assert self.automatic is not None, "nothing else has a state"
+        self.automatic.load_tensors(tensors, device)
 
     def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
         """Return what draws the predictions, if not the sampling actor alone."""
@@ -46,3 +89,10 @@ class ActorCritic(RewardMethod):
     def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
         """Return −Σ_t Σ_a p(a) Q̂(a) from the actor's logits and the critic's values, both packed [N, V]."""
         return -mean_over_sequences(soft_values(logits, values), mask)
+
+
+def correction_of(seen: Experience, critic: Evaluation) -> Tensor:
+    """Return −Σ_t log p(ŷ_t) (G_t − Q̂(ŷ_t)) of the actor's own samples."""
+    sample, values = seen.rollout.sample, critic.values
+    predicted = values.spread(losses.taken(values.rows, values.take(sample.tokens)))
+    return losses.correction_loss(log_taken(seen.logits, sample.tokens), critic.returns, predicted, sample.mask)

@@ -11,11 +11,11 @@ import torch
 
 from seqcritic.data.batch import Batch
 from seqcritic.methods.counted_losses import likelihood_loss
-from seqcritic.methods.method import Outcome
+from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import Networks
 
 
-class Likelihood:
+class Likelihood(Method):
     """Train the actor to predict each reference token from the reference tokens before it."""
 
     trains: tuple[str, ...] = ("actor",)

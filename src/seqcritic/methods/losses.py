@@ -48,6 +48,16 @@ def reinforce_loss(log_taken: Tensor, returns: Tensor, baselines: Tensor, mask: 
     return -mean_over_sequences(log_taken * (returns - baselines), mask)
 
 
+def correction_loss(log_taken: Tensor, returns: Tensor, values_taken: Tensor, mask: Tensor) -> Tensor:
+    """−Σ_t log p(ŷ_t | Ŷ_1..t-1) (Σ_{τ≥t} r_τ − Q̂(ŷ_t; Ŷ_1..t-1)): what the critic's errors cost actor-critic.
+
+    For samples of the actor itself, this and `actor_critic_loss` together have the true gradient, for any critic:
+    E[d log p(ŷ_t) Q̂(ŷ_t)] = Σ_a dp(a) Q̂(a), so what the one owes to Q̂ the other takes back. Returns and values are
+    constants.
+    """
+    return reinforce_loss(log_taken, returns, values_taken, mask)
+
+
 def returns_to_go(rewards: Tensor, mask: Tensor) -> Tensor:
     """Σ_{τ≥t} r_τ, [B, T]: the Monte-Carlo target of the critic and the return of REINFORCE."""
     counted = torch.where(mask, rewards, 0.0)

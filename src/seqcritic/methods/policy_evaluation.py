@@ -42,9 +42,13 @@ NOTHING = 1e-12  # a variance that is rounding
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The critic's values [N, V] of the counted tokens, detached, its loss, and what to log."""
+    """The critic's values [N, V] of the counted tokens, detached, its loss, and what to log.
+
+    `returns` [B, T]: what was earned from each token on, entropies included where the method counts them.
+    """
 
     values: Packed
+    returns: Tensor
     loss: Tensor
     measurements: dict[str, Tensor]
 
@@ -103,7 +107,7 @@ def evaluate_policy(
     loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
     of_fixed = predicted if masks is None else fixed.spread(losses.taken(fixed.rows, fixed.take(sample.tokens)))
     counted = (field.detach()[mask] for field in (of_fixed, penalties, targets, returns))
-    return Evaluation(fixed, loss, _measurements(fixed.rows, *counted))
+    return Evaluation(fixed, returns, loss, _measurements(fixed.rows, *counted))
 
 
 def _measurements(

@@ -88,6 +88,12 @@ class Processes:
         for parameter, total, count in zip(parameters, sums, flat[-len(parameters) :].tolist(), strict=True):
             parameter.grad = total.view_as(parameter) if count else None
 
+    def average_tensors(self, tensors: Mapping[str, Tensor], fraction: float) -> dict[str, Tensor]:
+        """Return the means of tensors over the processes, weighted by their fractions of the examples."""
+        if self.size == 1:
+            return dict(tensors)
+        return {name: self._sum(tensor * fraction) for name, tensor in tensors.items()}
+
     def from_first(self, compute: Callable[[], float]) -> float:
         """Return what the first process computes, which the others wait for."""
         if self.size == 1:

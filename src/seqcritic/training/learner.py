@@ -12,6 +12,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Share, SharedGenerator
 from seqcritic.errors import NonFiniteError
+from seqcritic.methods.correction import FIRST_BETA
 from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import follow
 from seqcritic.methods.registry import build_method, build_networks, count_numbers
@@ -56,7 +57,7 @@ class Learner:
         self.best_actor = self.actor_weights()
         self.optimisers: dict[str, torch.optim.Adam] = {}
         self.phase = ""
-        self.method: Method
+        self.method: Method | None = None  # no phase has begun
 
     def actor_weights(self) -> dict[str, Tensor]:
         """Return a copy of the actor's weights."""
@@ -80,7 +81,7 @@ class Learner:
         if networks.target_critic is not None and networks.critic is not None:
             follow(networks.target_critic, networks.critic, 1.0)
         self.optimisers = {
-            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(0.9, 0.999), fused=True)
+            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(FIRST_BETA, 0.999), fused=True)
             for name in self.method.trains
         }
 
@@ -90,6 +91,7 @@ class Learner:
         The batch is that of all processes; this one takes its share of it. `progress` is the share of the phase's
         updates already made.
         """
+        assert self.method is not None, "a phase has begun"
         share = self.processes.share(len(batch))
         outcome = self._outcome(batch, share, progress)
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
@@ -106,6 +108,7 @@ class Learner:
             own_rate = self.settings.method.baseline_learning_rate if name == "baseline" else rate
             optimiser.param_groups[0]["lr"] = own_rate
             optimiser.step()
+        self.method.observe(self.processes.average_tensors(outcome.observations, share.fraction))
         self._move_followers()
         return measurements
 
@@ -120,6 +123,7 @@ class Learner:
         generator.manual_seed(seed)
         generator.share = share
         own = batch if len(share) == share.total else batch.part(share.first, share.last)
+        assert self.method is not None, "a phase has begun"
         with computing(self.settings.precision, self.device):
             return self.method(self.networks, own.to(self.device), generator, progress)
 
@@ -138,6 +142,9 @@ class Learner:
         groups = {"actor": self.best_actor, "networks": state, "optimisers": optimisers}
         if self.networks.critic is not None:
             groups["critic"] = weights_of(self.networks.critic)
+        method_state = {} if self.method is None else self.method.tensors()
+        if method_state:
+            groups["method"] = method_state
         return groups | {"generator": {"sampling": self.generator.get_state()}}
 
     def load_tensors(self, groups: TensorGroups, place: str) -> None:
@@ -146,6 +153,8 @@ class Learner:
             load_weights(network, under(name, groups["networks"]), place)
         for name, optimiser in self.optimisers.items():
             load_optimiser(optimiser, under(name, groups["optimisers"]))
+        if self.method is not None and "method" in groups:
+            self.method.load_tensors(groups["method"], self.device)
         self.best_actor = groups["actor"]
         self.generator.set_state(groups["generator"]["sampling"])
 
