@@ -30,6 +30,11 @@ def make_actor(seed: int = 0, dropout: float = 0.0) -> RecurrentActor:
     return RecurrentActor(SIZES.model_copy(update={"dropout": dropout}), NUM_TOKENS, NUM_TOKENS, generator).double()
 
 
+def held_masks(actor: RecurrentActor) -> Masks | None:
+    """Return what a method that is given a fresh generator drops of the one source; nothing without dropout."""
+    return actor.draw_masks(1, torch.Generator())
+
+
 def make_batch() -> Batch:
     """Return one pair of a source and the reference (1, 2)."""
     sources, references = torch.tensor([[2, 1, 0]]), torch.tensor([[1, 2, END]])

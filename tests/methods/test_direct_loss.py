@@ -52,17 +52,20 @@ def test_the_gradient_on_a_linear_model_is_that_of_the_expected_score(low, high)
 @pytest.mark.parametrize("weight", [0.0, 0.25])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
 @pytest.mark.parametrize("direction", ["better", "worse", "both"])
-def test_with_all_sequences_in_the_beam_it_is_the_enumerated_direct_loss(monkeypatch, direction, epsilon, weight):
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_with_all_sequences_in_the_beam_it_is_the_enumerated_direct_loss(
+    monkeypatch, dropout, direction, epsilon, weight
+):
     monkeypatch.setattr(rollout, "EXTRA_STEPS", 1)
     own = {"direction": direction, "epsilon": epsilon, "width": 40, "samples": 2}
     settings = make_settings("direct-loss", direct_loss=own, likelihood_weight=weight).method
-    actor = make_actor()
+    actor = make_actor(dropout=dropout)
     if direction == "worse":
         actor.decoder.read_out.bias.data[END] -= 2.5  # so that it does not decode the worst, nothing
     found = DirectLoss(settings, LengthScore(), True)(
         Networks(actor), make_batch(), torch.Generator().manual_seed(0), 0.0
     )
-    world = make_world(actor)
+    world = make_world(actor, masks=actor.draw_masks(1, torch.Generator().manual_seed(0)))
     log_probabilities, scores = world.sequence_probabilities.log(), (world.tokens != END).sum(1)
     low, high = {"better": (0, epsilon), "worse": (-epsilon, 0), "both": (-epsilon, epsilon)}[direction]
     worse, better = ((log_probabilities + way * scores).argmax() for way in (low, high))

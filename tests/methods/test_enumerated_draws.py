@@ -18,6 +18,7 @@ from enumeration import (
     NUM_TOKENS,
     all_sequences,
     gradients,
+    held_masks,
     largest_difference,
     make_actor,
     make_batch,
@@ -36,7 +37,8 @@ REFERENCE = (1, 2, 0)
 def log_probabilities(actor: Actor, tokens: tuple[int, ...]) -> Tensor:
     """Return log p(· | prefix) at every place of a sequence, [T, V]."""
     batch = make_batch()
-    logits, _ = actor.score(actor.encode(batch.sources, batch.source_mask), torch.tensor([tokens]))
+    memory = actor.encode(batch.sources, batch.source_mask, held_masks(actor))
+    logits, _ = actor.score(memory, torch.tensor([tokens]))
     return torch.log_softmax(logits[0], 1)
 
 
@@ -70,13 +72,14 @@ def enumerate_method(
         (1, True, {"likelihood_weight": 0.25}),
     ],
 )
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_mixer_is_the_likelihood_of_the_head_and_the_expected_return_of_the_tail(
-    num_given, shaping, changes, monkeypatch
+    num_given, shaping, changes, dropout, monkeypatch
 ):
     """loss = −Σ_{t≤s} log p(y_t) − Σ_Ŷ p(Ŷ_s+1.. | Y_1..s) R(Ŷ), over all Ŷ that begin with Y_1..s."""
     settings = make_settings("mixer")
     networks = build_networks(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(3))
-    networks.actor = make_actor()
+    networks.actor = make_actor(dropout=dropout)
     networks.baseline = type(networks.baseline)(5).double()
     torch.nn.init.normal_(networks.baseline.linear.weight, std=3.0, generator=torch.Generator().manual_seed(1))
     branches = Branches()
@@ -84,7 +87,7 @@ def test_mixer_is_the_likelihood_of_the_head_and_the_expected_return_of_the_tail
     progress = (NUM_STEPS - 1 - num_given + 0.5) / NUM_STEPS  # Δ = 1: stage k of 3 gives 3 − k tokens
     found = enumerate_method("mixer", networks, branches, progress, shaping, mixer={"step": 1}, **changes)
 
-    world = make_world(networks.actor, shaping)
+    world = make_world(networks.actor, shaping, held_masks(networks.actor))
     begins = [row for row, tokens in enumerate(world.sequences) if tokens[:num_given] == REFERENCE[:num_given]]
     head = torch.log_softmax(world.logits[begins[0]], 1)[range(num_given), REFERENCE[:num_given]].sum()
     tails = world.sequence_probabilities[begins] / head.exp()
@@ -94,10 +97,11 @@ def test_mixer_is_the_likelihood_of_the_head_and_the_expected_return_of_the_tail
     assert largest_difference(found, gradients(loss, networks.actor)) < 1e-10
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize(("progress", "weight"), [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (0.5, 0.25)])
-def test_scheduled_sampling_is_the_expectation_over_all_mixed_inputs(progress, weight, monkeypatch):
+def test_scheduled_sampling_is_the_expectation_over_all_mixed_inputs(progress, weight, dropout, monkeypatch):
     """loss = −Σ_Z P(Z) Σ_t log p(y_t | Z_1..t-1), P(z_t) = ε [z_t = y_t] + (1 − ε) p(z_t | Z_1..t-1), P held fixed."""
-    networks, branches = Networks(make_actor()), Branches()
+    networks, branches = Networks(make_actor(dropout=dropout)), Branches()
     share = 1 - 0.8 * progress
     monkeypatch.setattr(scheduled_sampling, "choose", branches.choose)
     monkeypatch.setattr(scheduled_sampling, "draw_uniform", branches.coins(share))
@@ -119,13 +123,17 @@ def test_scheduled_sampling_is_the_expectation_over_all_mixed_inputs(progress, w
 
 @pytest.mark.parametrize("reads_actor_states", [True, False])
 @pytest.mark.parametrize(("iteration", "weight"), [(0, 0.0), (1, 0.0), (2, 0.25)])
-def test_dagger_is_the_expectation_over_all_mixed_roll_ins(iteration, weight, reads_actor_states, monkeypatch):
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_dagger_is_the_expectation_over_all_mixed_roll_ins(iteration, weight, dropout, reads_actor_states, monkeypatch):
     """loss = −Σ_Ŷ P(Ŷ) Σ_t log p(e_t | Ŷ_1..t-1), P(ŷ_t) = β [ŷ_t = e_t] + (1 − β) p(ŷ_t | Ŷ_1..t-1), P held fixed."""
     share = 0.6**iteration
     own = {"iterations": 3, "decay": 0.6}
     settings = make_settings("dagger", dagger=own)
     settings = settings.model_copy(
-        update={"critic": settings.critic.model_copy(update={"reads_actor_states": reads_actor_states})}
+        update={
+            "critic": settings.critic.model_copy(update={"reads_actor_states": reads_actor_states}),
+            "actor": settings.actor.model_copy(update={"dropout": dropout}),
+        }
     )
     networks = build_networks(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(3))
     weights = torch.Generator().manual_seed(30)
@@ -140,7 +148,7 @@ def test_dagger_is_the_expectation_over_all_mixed_roll_ins(iteration, weight, re
     found = enumerate_method("dagger", networks, branches, progress, dagger=own, likelihood_weight=weight)
 
     actor, critic, batch = networks.actor, networks.critic, make_batch()
-    memory = actor.encode(batch.sources, batch.source_mask)
+    memory = actor.encode(batch.sources, batch.source_mask, held_masks(actor))
     critic_memory = critic.encode(batch.references, batch.reference_mask)
     loss, total, advice = weight * likelihood(actor), 0.0, set()
     for tokens in all_sequences():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import World, gradients, largest_difference, make_actor, make_batch, make_world
+from enumeration import World, gradients, held_masks, largest_difference, make_actor, make_batch, make_world
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import rollout
 from seqcritic.methods.method import Outcome
@@ -23,7 +23,7 @@ def run(
     actor: RecurrentActor, rows: list[int], sharpness: float, monkeypatch: pytest.MonkeyPatch, weight: float = 0.0
 ) -> Outcome:
     """Return what the method makes of some of all sequences as its samples."""
-    world = make_world(actor)
+    world = make_world(actor, masks=held_masks(actor))
     monkeypatch.setattr(rollout, "sample", lambda *rest: world.sample_of(rows))
     knobs = {"samples": len(rows), "sharpness": sharpness}
     settings = MethodSettings(name="minimum-risk", minimum_risk=knobs, likelihood_weight=weight)
@@ -39,9 +39,10 @@ def subset_loss(world: World, rows: set[int], sharpness: float) -> Tensor:
 
 @pytest.mark.parametrize("sharpness", [5e-3, 1.0, 2.5])
 @pytest.mark.parametrize("drawn", ["distinct", "repeated", "with the reference", "only the reference"])
-def test_the_gradient_is_that_of_the_risk_over_the_set(drawn, sharpness, monkeypatch):
-    actor = make_actor()
-    world = make_world(actor)
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_the_gradient_is_that_of_the_risk_over_the_set(drawn, sharpness, dropout, monkeypatch):
+    actor = make_actor(dropout=dropout)
+    world = make_world(actor, masks=held_masks(actor))
     reference = world.sequences.index(REFERENCE)
     others = [row for row in range(len(world.sequences)) if row != reference][::3]
     rows = {
