@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from seqcritic.config import ScoreSettings
+from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.data.batch import pad
 from seqcritic.data.translation import TranslationData
+from seqcritic.data.vocabulary import END
 from seqcritic.data_settings import TranslationSettings
 from seqcritic.decoding.reference_beam import Violations
 from seqcritic.diagnosing.load import choose_examples
@@ -22,6 +24,8 @@ from support import method_overrides, records, train_here, write_recipe
 
 LINES = ["the cat sat", "the cat ran", "the dog sat", "the UNK sat"] * 8
 TASK = {"task": "translation", "target_tokens": {"kind": "words", "size": 2}}
+
+SPECIAL = SpecialTokens(end=(END,), padding=END)
 
 
 @pytest.fixture
@@ -51,7 +55,7 @@ def test_an_encoded_reference_earns_a_user_s_score_only_where_all_of_it_is_known
     (batch,) = batches.get(kind) or choose_examples(valid, 32)
     assert "".join(batch.reference_texts()).count("UNK") == 8
     score = build_score(ScoreSettings(name=exact), task)
-    assert not prefix_scores(score, batch.references, batch.reference_mask, batch).any()
+    assert not prefix_scores(score, SPECIAL, batch.references, batch.reference_mask, batch).any()
     known, _ = pad([task.target_vocabulary.encode("the sat")])
     assert score.prefix_scores(
         known, torch.tensor([2]), batch.references[:1], torch.tensor([3]), lambda: ["the sat"]
@@ -66,10 +70,10 @@ def test_an_unknown_token_is_worth_as_much_as_any_wrong_one(task: TranslationDat
     assert bool((batch.references == unknown).any())
     others = torch.where(batch.references == unknown, wrong, batch.references)
     found, expected = (
-        prefix_scores(score, tokens, batch.reference_mask, batch) for tokens in (batch.references, others)
+        prefix_scores(score, SPECIAL, tokens, batch.reference_mask, batch) for tokens in (batch.references, others)
     )
     assert torch.equal(found, expected)
-    promised = token_outlooks(score, batch.references, batch.reference_mask, batch, 100).rows
+    promised = token_outlooks(score, SPECIAL, batch.references, batch.reference_mask, batch, 100).rows
     assert torch.equal(promised[:, unknown], promised[:, wrong])
 
 
@@ -93,7 +97,7 @@ def test_in_a_part_of_a_reference_an_unknown_token_finds_no_like_either(exact: s
     found = Violations(
         rows=rows, places=torch.tensor([1, 1]), starts=torch.zeros(2, dtype=torch.int64), tokens=references
     )
-    assert violation_costs(found, references, score).tolist() == [1, 0]
+    assert violation_costs(found, references, score, SPECIAL).tolist() == [1, 0]
 
 
 def test_reinforce_does_not_learn_to_write_unknown_words(exact: str, tmp_path: Path):
