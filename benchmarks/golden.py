@@ -48,7 +48,13 @@ def settings_tree(label: str, dropout: float, text: Path) -> dict[str, Any]:
         "data": {"train": split, "valid": split, "test": split, "length": 6, "valid_size": 10, "test_size": 10},
         "actor": sizes,
         "critic": sizes,
-        "method": {"name": name, "likelihood_weight": 0.1 if mixed else 0.0, "gamma_theta": 0.2, "gamma_phi": 0.2},
+        "method": {
+            "name": name,
+            "likelihood_weight": 0.1 if mixed else 0.0,
+            "reward_dropout": "held",
+            "gamma_theta": 0.2,
+            "gamma_phi": 0.2,
+        },
         "phases": {
             "actor": {"updates": 10, "learning_rate": 0.01},
             "critic": {"updates": 10, "learning_rate": 0.01},

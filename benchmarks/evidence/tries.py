@@ -28,12 +28,13 @@ def describe(title: str, run: Path) -> dict[str, object]:
     scores = [record["valid_score"] for record in records if record["kind"] == "valid"]
     sampled = [record for record in records if "sampled_return" in record]
     critic = settings.start.critic
+    own = settings.phases.critic.updates if settings.method.needs_critic else 0
     lower_is_better = corpus_metric(settings).lower_is_better
     return {
         "title": title,
         "method": settings.method.label,
         "seed": settings.seed,
-        "critic_updates": read_description(find_weights(critic))["progress"]["total_updates"] if critic else 0,
+        "critic_updates": read_description(find_weights(critic))["progress"]["total_updates"] if critic else own,
         "critic_explains": share_at_start([run]),
         "updates": settings.phases.train.updates,
         "evaluations": len(scores),

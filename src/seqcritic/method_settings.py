@@ -153,10 +153,10 @@ class MethodSettings(Section):
         description="κ: the actor's logits are multiplied by it when its pre-training is over, for all methods but "
         "likelihood; greedy predictions stay as they are, samples come nearer to them",
     )
-    reward_dropout: Literal["held", "none"] = Field(
-        "held",
-        description="what actor.dropout does where rewards are learnt from: held, the same units dropped in drawing a "
-        "prediction and in scoring it; none, nothing dropped in either (the likelihood term keeps its own)",
+    reward_dropout: Literal["none", "held"] = Field(
+        "none",
+        description="what actor.dropout does where rewards are learnt from: none, nothing is dropped in drawing a "
+        "prediction or in scoring it (the likelihood term keeps its own); held, the same units in both",
     )
     samples: Samples = Field(1, description="M: samples for each example, averaged")
     target_samples: Samples = Field(

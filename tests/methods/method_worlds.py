@@ -18,7 +18,8 @@ SCORE = EditDistanceScore(normalise=False)
 
 def make_settings(method: str, **changes: object) -> Settings:
     sizes = {"embedding": 7, "hidden": 8, "attention": 5, "initial_range": None}
-    return settings_from({"actor": sizes, "critic": sizes, "method": {"name": method, "gamma_theta": 0.1, **changes}})
+    knobs = {"name": method, "reward_dropout": "held", "gamma_theta": 0.1, **changes}
+    return settings_from({"actor": sizes, "critic": sizes, "method": knobs})
 
 
 def make_networks(settings: Settings) -> Networks:

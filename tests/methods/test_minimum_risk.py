@@ -26,7 +26,7 @@ def run(
     world = make_world(actor, masks=held_masks(actor))
     monkeypatch.setattr(rollout, "sample", lambda *rest: world.sample_of(rows))
     knobs = {"samples": len(rows), "sharpness": sharpness}
-    settings = MethodSettings(name="minimum-risk", minimum_risk=knobs, likelihood_weight=weight)
+    settings = MethodSettings(name="minimum-risk", minimum_risk=knobs, likelihood_weight=weight, reward_dropout="held")
     return MinimumRisk(settings, SCORE, True)(Networks(actor), make_batch(), torch.Generator(), 0.0)
 
 
