@@ -6,6 +6,7 @@ import copy
 
 import pytest
 import torch
+from transformers import GenerationMixin
 
 from seqcritic.config import CriticSettings
 from seqcritic.data.batch import Batch
@@ -24,6 +25,8 @@ from tiny_models import END, FAMILIES, NUM_TOKENS, PADDING, make_model
 every_family = pytest.mark.parametrize("family", list(FAMILIES))
 SOURCES = torch.tensor([[5, 9, 7, 12, END], [8, 6, END, PADDING, PADDING], [11, 4, 9, END, PADDING]])
 MASK = SOURCES != PADDING
+HEARD = torch.randn(3, 10, 6, generator=torch.Generator().manual_seed(4))  # audio features [B, S, F]
+SEEN = torch.randn(3, 3, 8, 8, generator=torch.Generator().manual_seed(5))  # pixels
 TOKENS = torch.tensor([[3, 10, 4, 12], [14, 12, 22, 11], [4, 14, 2, 13]])
 
 
@@ -31,11 +34,25 @@ def make_actor(family: str, dropout: float = 0.0) -> HuggingFaceActor:
     return HuggingFaceActor(make_model(family, dropout))
 
 
+def sources_of(family: str) -> torch.Tensor:
+    """What the models of a family read."""
+    return {"whisper": HEARD, "image-to-text": SEEN}.get(family, SOURCES)
+
+
+def given_to(actor: HuggingFaceActor, family: str) -> dict[str, torch.Tensor]:
+    """The same as the model itself takes it."""
+    if family == "whisper":
+        return {"input_features": HEARD.transpose(1, 2)}
+    if family == "image-to-text":
+        return {"pixel_values": SEEN}
+    return {"input_ids": SOURCES, "attention_mask": MASK.long()}
+
+
 @every_family
 def test_stepping_equals_scoring(family):
     actor = make_actor(family)
     with torch.no_grad():
-        memory = actor.encode(SOURCES, MASK)
+        memory = actor.encode(sources_of(family), MASK)
         logits, views = actor.score(memory, TOKENS)
         state = actor.start(memory)
         for step in range(TOKENS.shape[1]):
@@ -52,10 +69,10 @@ def test_stepping_equals_scoring(family):
 def test_the_model_itself_says_the_same(family):
     actor = make_actor(family)
     with torch.no_grad():
-        logits, _ = actor.score(actor.encode(SOURCES, MASK), TOKENS)
+        logits, _ = actor.score(actor.encode(sources_of(family), MASK), TOKENS)
         if actor.crosses:
             given = torch.cat([torch.tensor([actor.prefix]).expand(3, -1), TOKENS[:, :-1]], dim=1)
-            own = actor.model(input_ids=SOURCES, attention_mask=MASK.long(), decoder_input_ids=given).logits
+            own = actor.model(**given_to(actor, family), decoder_input_ids=given).logits
             expected = [own[row, len(actor.prefix) - 1 :] for row in range(3)]
         else:
             expected = []
@@ -64,7 +81,7 @@ def test_the_model_itself_says_the_same(family):
                 own = actor.model(input_ids=torch.cat([prompt, TOKENS[row, :-1]])[None]).logits[0]
                 expected.append(own[len(prompt) - 1 :])
     for row in range(3):
-        usual = torch.arange(NUM_TOKENS) != PADDING
+        usual = (torch.arange(NUM_TOKENS) != PADDING) & (actor._never_first == 0)
         assert torch.allclose(logits[row][:, usual], expected[row][:, usual], atol=1e-4)
     assert bool((logits[:, :, PADDING] < -1e8).all()), "padding is never drawn"
 
@@ -73,7 +90,7 @@ def test_the_model_itself_says_the_same(family):
 def test_select_and_repeat_commute_with_step(family):
     actor = make_actor(family)
     with torch.no_grad():
-        memory = actor.encode(SOURCES, MASK)
+        memory = actor.encode(sources_of(family), MASK)
         state = actor.step(memory, actor.start(memory), TOKENS[:, 0])
         after = actor.logits(actor.step(memory, state, TOKENS[:, 1]))
         order = torch.tensor([2, 0, 2])
@@ -86,13 +103,18 @@ def test_select_and_repeat_commute_with_step(family):
 @every_family
 def test_greedy_search_is_that_of_generate(family):
     actor = make_actor(family)
-    found = decode_greedily(actor, actor.encode(SOURCES, MASK), torch.full((3,), 9))
+    found = decode_greedily(actor, actor.encode(sources_of(family), MASK), torch.full((3,), 9))
     if actor.crosses:
-        expected = actor.model.generate(
-            input_ids=SOURCES, attention_mask=MASK.long(), max_new_tokens=9, num_beams=1, do_sample=False,
+        # The plain one: Whisper's own cuts its answers into pieces of audio, and takes the ends off.
+        expected = GenerationMixin.generate(
+            actor.model,
+            **given_to(actor, family),
+            max_new_tokens=9,
+            num_beams=1,
+            do_sample=False,
             suppress_tokens=[PADDING],
-        )[:, len(actor.prefix) :]  # fmt: skip
-        expected = list(expected)
+        )
+        expected = [row[len(actor.prefix) :] for row in expected]
     else:
         expected = [
             actor.model.generate(
@@ -103,9 +125,20 @@ def test_greedy_search_is_that_of_generate(family):
     for row in range(3):
         length = int(actor.special.up_to_end(found[row : row + 1])[0].sum())
         assert found[row, :length].tolist() == expected[row][:length].tolist()
-    beams = beam_search(actor, SOURCES, MASK, 1, caps=torch.full((3,), 9))
+    beams = beam_search(actor, sources_of(family), MASK, 1, caps=torch.full((3,), 9))
     for row, [best] in enumerate(beams):
         assert best.tokens == found[row, : len(best.tokens)].tolist()
+
+
+def test_tokens_that_no_answer_begins_with_are_drawn_later_only():
+    actor = make_actor("whisper")
+    assert actor.model.generation_config.begin_suppress_tokens == [9]
+    with torch.no_grad():
+        logits = actor.score(actor.encode(HEARD, MASK), TOKENS)[0]
+        stepped = actor.logits(actor.start(actor.encode(HEARD, MASK)))
+    assert bool((logits[:, 0, 9] < -1e8).all())
+    assert bool((stepped[:, 9] < -1e8).all())
+    assert bool((logits[:, 1:, 9] > -1e8).all())
 
 
 @every_family
@@ -116,13 +149,13 @@ def test_dropout_is_seeded_off_in_drawing_and_repeats(family):
     if seed is None:
         pytest.skip("a family without dropout")
     before = torch.random.get_rng_state()
-    one, other = (actor.score(actor.encode(SOURCES, MASK, seed), TOKENS)[0] for _ in range(2))
+    one, other = (actor.score(actor.encode(sources_of(family), MASK, seed), TOKENS)[0] for _ in range(2))
     assert torch.equal(one, other), "a resumed run drops the same units"
     assert torch.equal(before, torch.random.get_rng_state()), "the global generator is left alone"
-    plain = actor.score(actor.encode(SOURCES, MASK), TOKENS)[0]
+    plain = actor.score(actor.encode(sources_of(family), MASK), TOKENS)[0]
     assert not torch.allclose(one, plain, atol=1e-2)
     with torch.no_grad():
-        memory = actor.encode(SOURCES, MASK)
+        memory = actor.encode(sources_of(family), MASK)
         drawn = sample(actor, memory, torch.full((3,), 6), generator)
         scored = torch.log_softmax(actor.score(memory, drawn.tokens)[0], 2).gather(2, drawn.tokens[:, :, None])[:, :, 0]
     assert torch.allclose(drawn.log_taken[drawn.mask], scored[drawn.mask], atol=1e-4)
@@ -143,11 +176,11 @@ def test_methods_train_it(family, label):
     if METHODS[name].needs_baseline:
         networks.baseline = LinearBaseline(actor.state_size)
     references = torch.tensor([[9, 4, END], [12, END, PADDING], [6, 7, END]])
-    batch = Batch(SOURCES, MASK, references, references != PADDING)
+    batch = Batch(sources_of(family), MASK, references, references != PADDING)
     method = REWARD_METHODS[name](settings, EditDistanceScore(normalise=False), True)
     method(networks, batch, generator, 0.5).loss.backward()
-    # What stands under the model's own head and body has a gradient; unused parts (an unused position) may have none.
+    # What stands under the model's own head and body has a gradient; unused parts (global attention) have none.
     moved = [parameter for parameter in actor.model.parameters() if parameter.grad is not None]
-    assert len(moved) >= 0.9 * len(list(actor.model.parameters()))
+    assert len(moved) >= 0.8 * len(list(actor.model.parameters()))
     assert all(bool(torch.isfinite(parameter.grad).all()) for parameter in moved)
     assert sum(float(parameter.grad.abs().sum()) for parameter in moved) > 0

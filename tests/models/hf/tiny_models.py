@@ -15,6 +15,9 @@ WIDE |= {"decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim":
 TOKENS = {"vocab_size": NUM_TOKENS, "eos_token_id": END, "pad_token_id": PADDING, "bos_token_id": 3}
 STARTED = TOKENS | {"decoder_start_token_id": START}
 DEEP = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+OPT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 32, "word_embed_proj_dim": 16}
+LED = {key: value for key, value in WIDE.items() if key != "max_position_embeddings"}
+LED |= {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 64, "attention_window": 4}
 T5 = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
 
 
@@ -42,7 +45,31 @@ def _dropouts(name: str, rate: float) -> dict[str, float]:
         return {"resid_pdrop": rate, "embd_pdrop": rate, "attn_pdrop": rate}
     if name in ("Llama", "Qwen2", "Mistral", "Gemma2"):
         return {}
+    if name == "Bloom":
+        return {"hidden_dropout": rate, "attention_dropout": 0.0}
     return {"dropout": rate, "attention_dropout": 0.0, "activation_dropout": 0.0}
+
+
+def _whisper(dropout: float) -> Any:
+    config = transformers.WhisperConfig(
+        **WIDE,
+        **STARTED,
+        dropout=dropout,
+        num_mel_bins=6,
+        max_source_positions=5,
+        max_target_positions=40,
+        begin_suppress_tokens=[9],
+    )
+    return transformers.WhisperForConditionalGeneration(config)
+
+
+def _image_to_text(dropout: float) -> Any:
+    seen = transformers.ViTConfig(**DEEP | {"hidden_size": 12}, image_size=8, patch_size=4, hidden_dropout_prob=dropout)
+    said = transformers.GPT2Config(
+        n_embd=16, n_layer=2, n_head=2, n_positions=64, add_cross_attention=True, is_decoder=True, **TOKENS
+    )
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(seen, said, **STARTED)
+    return transformers.VisionEncoderDecoderModel(config)
 
 
 FAMILIES: dict[str, Callable[[float], Any]] = {
@@ -53,6 +80,11 @@ FAMILIES: dict[str, Callable[[float], Any]] = {
     "pegasus": _seq2seq("Pegasus", **WIDE, **STARTED, forced_eos_token_id=None),
     "marian": _seq2seq("Marian", **WIDE, **STARTED, forced_eos_token_id=None),
     "m2m100": _seq2seq("M2M100", **WIDE, **STARTED),
+    "led": _seq2seq("LED", **LED, **STARTED),
+    "whisper": _whisper,
+    "image-to-text": _image_to_text,
+    "opt": _causal("OPT", **OPT, **TOKENS, max_position_embeddings=64),
+    "bloom": _causal("Bloom", hidden_size=16, n_layer=2, n_head=2, **TOKENS),
     "gpt2": _causal("GPT2", "LMHeadModel", n_embd=16, n_layer=2, n_head=2, n_positions=64, **TOKENS),
     "llama": _causal("Llama", **DEEP, **TOKENS, max_position_embeddings=64),
     "qwen2": _causal("Qwen2", **DEEP, **TOKENS, num_key_value_heads=1, max_position_embeddings=64),

@@ -66,6 +66,7 @@ class HuggingFaceActor(Actor):
         super().__init__()
         self.model = model
         self.crosses: bool = bool(model.config.is_encoder_decoder)
+        self._reads_text = model.main_input_name == "input_ids"
         top = model.get_decoder()
         self._body = [top.get_decoder()]  # in a list: a module of its own would be registered twice
         # Of a pair of models (image to text) the decoder has a head of its own.
@@ -98,17 +99,20 @@ class HuggingFaceActor(Actor):
         return int(torch.randint(1 << 62, (), generator=generator))
 
     def encode(self, sources: Tensor, mask: Tensor, masks: int | None = None) -> Memory:
-        """Read sources, ids [B, S], audio features [B, F, S] or pixels; decoder-only models read them as prompts."""
+        """Read sources: ids [B, S], which decoder-only models take as prompts, audio features [B, S, F], or pixels."""
         seed = Shared(masks)
         with self._dropping(masks):
             if not self.crosses:
                 return self._read_prompt(sources, mask, seed)
             encoder = self.model.get_encoder()
-            is_text = sources.dim() == 2
-            read = encoder(sources, **({"attention_mask": mask.long()} if is_text else {}))[0]
+            if self._reads_text:
+                read = encoder(sources, attention_mask=mask.long())[0]
+            else:
+                read = encoder(sources.transpose(1, 2) if sources.dim() == 3 else sources)[0]
             if self._headed[0] is not self.model and read.shape[2] != self.state_size:
                 read = self.model.enc_to_dec_proj(read)  # a pair of models of different widths
-            seen = mask if is_text else mask.new_ones(read.shape[:2])
+            # What is heard or seen has one length for all rows: the library's features are padded with silence.
+            seen = mask if self._reads_text else mask.new_ones(read.shape[:2], dtype=torch.bool)
             given = torch.tensor(self.prefix, device=sources.device).expand(len(read), -1)
             start = Memory(seen, read, (), (), read[:, 0, :0], seed)
             hidden, cache, cross = self._run(start, (), given)
@@ -175,7 +179,9 @@ class HuggingFaceActor(Actor):
         whole: Cache = own
         if self.crosses:
             whole = EncoderDecoderCache(own, cross)
-            given = {"encoder_hidden_states": memory.read, "encoder_attention_mask": memory.mask.long()}
+            given = {"encoder_hidden_states": memory.read}
+            if self._reads_text:
+                given["encoder_attention_mask"] = memory.mask.long()
             if memory.cross:  # only the shape is looked at: keys and values are there
                 given["encoder_hidden_states"] = memory.read.new_zeros(*memory.read.shape[:2], self.state_size)
         else:
