@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
     from seqcritic.report.page import render_page
     from seqcritic.settings_io import load_recipe, recipe_names
+    from seqcritic.training.callbacks import Callback
     from seqcritic.training.model import Model, load_model
     from seqcritic.training.run_evaluation import evaluate
     from seqcritic.training.train import train
 
 _PLACES = {
+    "Callback": "training.callbacks",
     "Interrupted": "errors",
     "Model": "training.model",
     "NonFiniteError": "errors",
@@ -31,6 +33,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "Callback",
     "Interrupted",
     "Model",
     "NonFiniteError",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seqcritic.config import PhaseSettings, Settings
+from seqcritic.config import CriticPhaseSettings, PhaseSettings, Settings
+from seqcritic.training.progress import Progress
 
 RISE = 1.05  # what counts as growth of the TD error, over the lowest before it
 
@@ -27,6 +28,19 @@ def learning_rate(phase: PhaseSettings, update: int) -> float:
     if phase.final_learning_rate is not None and phase.updates > 1:
         rate += update / (phase.updates - 1) * (phase.final_learning_rate - phase.learning_rate)
     return rate * min(1.0, (update + 1) / phase.warm_up) if phase.warm_up else rate
+
+
+def reason_to_end(rules: PhaseSettings, progress: Progress) -> str:
+    """Return why a phase should end at an evaluation before its last update, if it should."""
+    if not isinstance(rules, CriticPhaseSettings):
+        stale = rules.patience is not None and progress.stale_evaluations >= rules.patience
+        return f"no better score in {rules.patience} evaluations" if stale else ""
+    wanted, reached = rules.explained_variance, progress.explained_variance
+    if wanted is not None and reached is not None and reached >= wanted:
+        return f"the critic explains {100 * reached:.0f} % of the variance of held-out returns"
+    if rules.patience is not None and has_stopped_growing(progress.td_errors, rules.patience):
+        return "its TD error has stopped growing"
+    return ""
 
 
 def has_stopped_growing(errors: Sequence[float], patience: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
@@ -13,6 +13,7 @@ from types import FrameType
 from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
 from seqcritic.native.kernels import describe
+from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import Display, PlainDisplay, SilentDisplay
 from seqcritic.training.distributed import Processes, join_processes
@@ -24,17 +25,20 @@ from seqcritic.training.trainer import Trainer
 PARENT_VARIABLE = "SEQCRITIC_PARENT"  # set by `compare`: a run whose comparison was killed stops too
 
 
-def train(settings: Settings, out: str | Path, display: Display | None = None) -> Path:
+def train(
+    settings: Settings, out: str | Path, display: Display | None = None, callbacks: Sequence[Callback] = ()
+) -> Path:
     """Train one method through all its phases in the folder `out` and return the folder.
 
-    Calling it again with the same settings resumes, or returns at once where the run is finished.
+    Calling it again with the same settings resumes, or returns at once where the run is finished. `callbacks` are told
+    of every event (training/callbacks.py).
     """
     folder = Path(out)
     with join_processes() as processes:
         chosen = (PlainDisplay() if display is None else display) if processes.is_first else SilentDisplay()
         try:
             with closing(chosen), RunFolder(folder, settings) if processes.is_first else nullcontext() as run_folder:
-                _train(settings, folder, chosen, processes, run_folder)
+                _train(settings, folder, chosen, processes, run_folder, callbacks)
         except (UserError, NonFiniteError, Interrupted) as error:
             raise error if processes.may_speak() else Quiet(error.exit_code) from None
         except LostProcess as error:
@@ -43,7 +47,12 @@ def train(settings: Settings, out: str | Path, display: Display | None = None) -
 
 
 def _train(
-    settings: Settings, folder: Path, display: Display, processes: Processes, run_folder: RunFolder | None
+    settings: Settings,
+    folder: Path,
+    display: Display,
+    processes: Processes,
+    run_folder: RunFolder | None,
+    callbacks: Sequence[Callback],
 ) -> None:
     if is_finished(folder):
         display.line(f"{folder} is finished; nothing to do")
@@ -51,7 +60,7 @@ def _train(
     set_up_process(settings.threads)
     received: list[int] = []
     processes.stop_signal = lambda: _why_stop(received)
-    trainer = Trainer(settings, folder, display, processes)
+    trainer = Trainer(settings, folder, display, processes, callbacks)
     if run_folder is not None:
         run_folder.claim()
     together = f"{processes.size} processes of " if processes.size > 1 else ""

@@ -8,16 +8,18 @@ same bits as one that is not.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from seqcritic.config import CriticPhaseSettings, PhaseSettings, Settings
+from seqcritic.config import PhaseSettings, Settings
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import build_task
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.evaluation import corpus_metric, judge, signature, surrogate
 from seqcritic.settings_io import told_from
+from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import (
     CheckpointFolder,
     load_weights,
@@ -30,7 +32,7 @@ from seqcritic.training.display import Display
 from seqcritic.training.distributed import Processes
 from seqcritic.training.learner import Learner, TensorGroups
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER
-from seqcritic.training.phases import has_stopped_growing, learning_rate, planned_phases
+from seqcritic.training.phases import learning_rate, planned_phases, reason_to_end
 from seqcritic.training.progress import Progress
 from seqcritic.training.readiness import explained_variance, warning
 from seqcritic.training.rewards import build_score, try_score
@@ -41,8 +43,17 @@ from seqcritic.training.tracking import SilentTracker, Tracker
 class Trainer:
     """One run in one folder, from where its newest checkpoint left it to its end."""
 
-    def __init__(self, settings: Settings, folder: Path, display: Display, processes: Processes) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        display: Display,
+        processes: Processes,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
         self.settings = settings
+        self.callbacks = callbacks if processes.is_first else ()
+        self.stopped = ""  # why somebody asked the run to end early
         self.folder = folder
         self.display = display
         self.processes = processes
@@ -68,15 +79,35 @@ class Trainer:
         processes.require_same(f"{self.fingerprint} {self.progress.total_updates} {self._checksum()}")
         self.tracker: Tracker | SilentTracker
 
+    def stop(self, reason: str) -> None:
+        """End the run after the present update: what is left of its phases is left out, and the model is exported."""
+        if self.processes.size > 1:
+            raise UserError("a callback cannot stop a run of several processes; send one of them SIGTERM")
+        self.stopped = reason
+
     def run(self) -> None:
         """Go through the remaining phases and export the model."""
+        try:
+            self._tell("on_start")
+            self._run_phases()
+            self._tell("on_end")
+        except BaseException as error:
+            self._tell("on_error", error)
+            raise
+
+    def _tell(self, event: str, *news: object) -> None:
+        """Tell all callbacks of an event."""
+        for callback in self.callbacks:
+            getattr(callback, event)(self, *news)
+
+    def _run_phases(self) -> None:
         self.tracker = (
             Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
             if self.processes.is_first
             else SilentTracker()
         )
         try:
-            while self.progress.phase < len(self.phases):
+            while self.progress.phase < len(self.phases) and not self.stopped:
                 self._run_phase(self.phases[self.progress.phase])
                 if self.phases[self.progress.phase] == "actor":
                     if self.settings.phases.actor.keep == "last":
@@ -108,11 +139,12 @@ class Trainer:
         progress = self.progress
         cost = update_cost(self.settings, phase)
         self.display.start_phase(phase, progress.update, rules.updates)
+        self._tell("on_phase", phase)
         started, done_before = time.monotonic(), progress.update
         while True:
             clock = time.monotonic()
             self._evaluate_if_due(phase, rules)
-            ended = progress.update >= rules.updates or self._should_end(phase, rules)
+            ended = progress.update >= rules.updates or self._should_end(phase, rules) or self._was_stopped(phase)
             if not ended:
                 self._update(phase, rules, cost)
             progress.seconds += time.monotonic() - clock
@@ -138,6 +170,7 @@ class Trainer:
         progress.examples += size
         progress.compute += cost
         progress.add(measurements)
+        self._tell("on_update", measurements)
 
     def _located(self, error: NonFiniteError, phase: str, update: int) -> NonFiniteError:
         """Return the error with where it happened, what is kept, and what to try."""
@@ -155,6 +188,7 @@ class Trainer:
             return
         progress.close_interval()
         readiness = self._readiness(phase)
+        scores = readiness
         if phase == "critic":
             self._write("critic", phase, readiness)
         else:
@@ -166,11 +200,13 @@ class Trainer:
                 progress.best_score, progress.best_update = score, progress.update
                 progress.stale_evaluations = 0
                 self.learner.best_actor = self.learner.actor_weights()
-            self._write("valid", phase, {"valid_score": score, "best_score": progress.best_score} | fit | readiness)
+            scores = {"valid_score": score, "best_score": progress.best_score} | fit | readiness
+            self._write("valid", phase, scores)
             self._news = f"valid {self.metric.name} {score:.2f} (best {progress.best_score:.2f})"
             self.display.line(f"{phase} {progress.update}: {self._news}")
         self._keep_snapshot(phase)
         progress.evaluated_at = progress.update
+        self._tell("on_evaluation", scores)
 
     def _readiness(self, phase: str) -> dict[str, float]:
         """Return how much the critic explains on validation samples; warn where joint training starts with little."""
@@ -218,25 +254,16 @@ class Trainer:
         """Apply the phase's stopping rule, at evaluations only."""
         if self.progress.evaluated_at != self.progress.update:
             return False
-        reason = self._critic_reason(rules) if isinstance(rules, CriticPhaseSettings) else self._score_reason(rules)
+        reason = reason_to_end(rules, self.progress)
         if reason:
             self.display.line(f"phase {phase} ends at update {self.progress.update}: {reason}")
         return bool(reason)
 
-    def _score_reason(self, rules: PhaseSettings) -> str:
-        """Return why a phase judged by the score should end, if it should."""
-        if rules.patience is None or self.progress.stale_evaluations < rules.patience:
-            return ""
-        return f"no better score in {rules.patience} evaluations"
-
-    def _critic_reason(self, rules: CriticPhaseSettings) -> str:
-        """Return why the critic's pre-training should end, if it should."""
-        wanted, reached = rules.explained_variance, self.progress.explained_variance
-        if wanted is not None and reached is not None and reached >= wanted:
-            return f"the critic explains {100 * reached:.0f} % of the variance of held-out returns"
-        if rules.patience is not None and has_stopped_growing(self.progress.td_errors, rules.patience):
-            return "its TD error has stopped growing"
-        return ""
+    def _was_stopped(self, phase: str) -> bool:
+        """Whether a callback asked for the end."""
+        if self.stopped:
+            self.display.line(f"phase {phase} ends at update {self.progress.update}: {self.stopped}")
+        return bool(self.stopped)
 
     def _log(self, phase: str) -> dict[str, float]:
         means = self.progress.take_means()
@@ -280,6 +307,9 @@ class Trainer:
             return
         self.checkpoints.write(self.learner.tensors(), self._description() | {"progress": self.progress.to_dict()})
         self._saved_at = time.monotonic()
+        latest = self.checkpoints.latest()
+        assert latest is not None, "one was just written"
+        self._tell("on_checkpoint", latest)
 
     def _keep_snapshot(self, phase: str) -> None:
         """Keep the present networks as a model folder where settings ask for it, for `diagnose`."""
