@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqcritic.cli import main
-from seqcritic.training import trainer
+from seqcritic.training import phases
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import load_model
 from support import SHORT, method_overrides, records, train_here
@@ -79,7 +79,7 @@ def test_the_critic_s_phase_ends_when_its_error_has_stopped_growing(
         seen.append(list(errors))
         return len(errors) >= patience
 
-    monkeypatch.setattr(trainer, "has_stopped_growing", after_three)
+    monkeypatch.setattr(phases, "has_stopped_growing", after_three)
     folder = train_here(recipe, tmp_path / "run", "phases.critic.patience=3", "training.log_every=5")
     logged = [record["td_error"] for record in records(folder) if record["phase"] == "critic" and "td_error" in record]
     assert last_of(folder, "critic")["update"] == 15
