@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from seqcritic.data_settings import DataSettings, SpellingSettings
-from seqcritic.method_settings import LABELS, TYPICAL_COSTS, MethodSettings
+from seqcritic.method_settings import MethodField, method_labels, method_settings, typical_costs
 from seqcritic.sections import Count, Factor, Paths, Positive, Rate, Section, Seed, Several, Size, Weight
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -180,7 +180,7 @@ class CompareSettings(Section):
     @field_validator("costs", "overrides")
     @classmethod
     def _names_methods(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        known = list(TYPICAL_COSTS) if info.field_name == "costs" else list(LABELS)
+        known = list(typical_costs()) if info.field_name == "costs" else list(method_labels())
         for name in value:
             if name not in known:
                 raise ValueError(f"compare.{info.field_name}: unknown method '{name}'; known: {', '.join(known)}")
@@ -188,7 +188,7 @@ class CompareSettings(Section):
 
     def cost(self, label: str) -> float:
         """Return the cost of an update of a method, or of the critic's pre-training, in likelihood updates."""
-        return self.costs.get(label, TYPICAL_COSTS[label])
+        return self.costs[label] if label in self.costs else typical_costs()[label]
 
 
 class Settings(Section):
@@ -206,7 +206,7 @@ class Settings(Section):
     actor: ActorSettings = ActorSettings()
     critic: CriticSettings = CriticSettings()
     score: ScoreSettings = ScoreSettings()
-    method: MethodSettings = MethodSettings()
+    method: MethodField = Field(default_factory=method_settings)
     phases: PhasesSettings = PhasesSettings()
     training: TrainingSettings = TrainingSettings()
     start: StartSettings = StartSettings()

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from seqcritic import draws
+from seqcritic.contracts.method import Outcome
 from seqcritic.draws import Share
 from seqcritic.errors import UserError
-from seqcritic.methods.method import Outcome
 from seqcritic.settings_io import load_recipe
 from seqcritic.training import learner as learning
 from seqcritic.training.checkpoint import CheckpointFolder

@@ -1,61 +1,28 @@
-"""The methods by name, and the networks each of them needs."""
+"""What a phase runs: its method, and the networks that one needs."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import TypeVar
 
 import torch
 
 from seqcritic.config import Settings
-from seqcritic.method_settings import METHODS, MethodSettings
-from seqcritic.methods.actor_critic import ActorCritic
-from seqcritic.methods.beam_search_optimization import BeamSearchOptimization
-from seqcritic.methods.dagger import Dagger
-from seqcritic.methods.direct_loss import DirectLoss
-from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
+from seqcritic.contracts.method import Method
+from seqcritic.contracts.networks import Networks
 from seqcritic.methods.likelihood import Likelihood
-from seqcritic.methods.method import Method
-from seqcritic.methods.minimum_risk import MinimumRisk
-from seqcritic.methods.mixer import Mixer
-from seqcritic.methods.networks import Networks
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.methods.raml import Raml
-from seqcritic.methods.reinforce import Reinforce, ReinforceCritic
-from seqcritic.methods.reinforce_multisample import ReinforceMultisample
-from seqcritic.methods.scheduled_sampling import ScheduledSampling
-from seqcritic.methods.self_critical import SelfCritical
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.build import build_actor, build_critic
 from seqcritic.scores.score import Score
 
 Network = TypeVar("Network", bound=torch.nn.Module)
 
-Builder = Callable[[MethodSettings, Score, bool], Method]
-REWARD_METHODS: dict[str, Builder] = {
-    "actor-critic": ActorCritic,
-    "entropy-actor-critic": EntropyActorCritic,
-    "dagger": Dagger,
-    "direct-loss": DirectLoss,
-    "beam-search-optimization": BeamSearchOptimization,
-    "reinforce": Reinforce,
-    "reinforce-critic": ReinforceCritic,
-    "reinforce-multisample": ReinforceMultisample,
-    "self-critical": SelfCritical,
-    "scheduled-sampling": ScheduledSampling,
-    "mixer": Mixer,
-    "minimum-risk": MinimumRisk,
-    "raml": Raml,
-}
-assert set(METHODS) == {"likelihood", *REWARD_METHODS}
-
 
 def build_method(settings: Settings, phase: str, score: Score) -> Method:
     """Return what one phase runs: likelihood for the actor, policy evaluation for the critic, then the method."""
-    if phase == "actor" or settings.method.name == "likelihood":
-        return Likelihood()
-    chosen: Builder = CriticTraining if phase == "critic" else REWARD_METHODS[settings.method.name]
+    fixed: dict[str, type[Method]] = {"actor": Likelihood, "critic": CriticTraining}
+    chosen = fixed.get(phase, settings.method.kind)
     return chosen(settings.method, score, settings.score.shaping)
 
 

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
-from seqcritic.models.baseline import LinearBaseline
 
 
 @dataclass
@@ -20,7 +19,7 @@ class Networks:
     delayed_actor: Actor | None = None
     critic: Critic | None = None
     target_critic: Critic | None = None
-    baseline: LinearBaseline | None = None
+    baseline: nn.Module | None = None
 
     def named(self) -> dict[str, nn.Module]:
         """Return the networks that exist, by name."""

@@ -1,0 +1,68 @@
+"""The methods by name: those of the package, of installed packages and of a recipe's plugins.
+
+A method registers itself when its file is imported. Nothing is imported before somebody asks for the methods: this
+module itself loads no torch, and help answers at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from seqcritic.contracts.method import Method
+
+    Registered = TypeVar("Registered", bound=type[Method])
+
+# The order of tables, of `compare --methods all` and of the sections of `method`; a file may hold several methods.
+PACKAGED = (
+    "likelihood",
+    "reinforce",
+    "actor_critic",
+    "reinforce_multisample",
+    "self_critical",
+    "scheduled_sampling",
+    "mixer",
+    "minimum_risk",
+    "raml",
+    "entropy_actor_critic",
+    "dagger",
+    "direct_loss",
+    "beam_search_optimization",
+)
+_PLACES = {f"seqcritic.methods.{name}": place for place, name in enumerate(PACKAGED)}
+_classes: dict[str, type[Method]] = {}
+
+
+def register_method(method: Registered) -> Registered:
+    """Make a method known by its `name`; written as a decorator above its class."""
+    name = vars(method).get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ValueError(
+            f"{method.__qualname__}.name: a method's own name is small letters, digits and single hyphens, not {name!r}"
+        )
+    other = _classes.get(name, method)
+    # The same class again: its module has been imported anew.
+    if (other.__module__, other.__qualname__) != (method.__module__, method.__qualname__):
+        raise ValueError(f"two methods are called '{name}': {_told(other)} and {_told(method)}")
+    _classes[name] = method
+    return method
+
+
+def registered_methods() -> Mapping[str, type[Method]]:
+    """Return the classes of all methods by name: the package's in their order, then the others by name."""
+    for module in _PLACES:
+        import_module(module)
+    ordered = sorted(_classes, key=lambda name: _place(_classes[name]))
+    return {name: _classes[name] for name in ordered}
+
+
+def _place(method: type[Method]) -> tuple[int, str]:
+    packaged = _PLACES.get(method.__module__)  # methods of one file stay in the order in which they stand there
+    return (len(_PLACES), method.name) if packaged is None else (packaged, "")
+
+
+def _told(method: type[Method]) -> str:
+    return f"{method.__module__}:{method.__qualname__}"
