@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from seqcritic.data_settings import DataSettings, SpellingSettings
 from seqcritic.method_settings import MethodField, method_labels, method_settings, typical_costs
+from seqcritic.plugins import import_plugins
 from seqcritic.sections import Count, Factor, Paths, Positive, Rate, Section, Seed, Several, Size, Weight
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -202,6 +203,9 @@ class Settings(Section):
     precision: Precision = Field(
         "float32", description="of training; bfloat16 for matrix products in bfloat16 where the device is fast at it"
     )
+    plugins: Paths = Field(
+        (), description="modules of your own, imported first: the methods that they register can be named here"
+    )
     data: DataSettings = SpellingSettings()
     actor: ActorSettings = ActorSettings()
     critic: CriticSettings = CriticSettings()
@@ -211,6 +215,14 @@ class Settings(Section):
     training: TrainingSettings = TrainingSettings()
     start: StartSettings = StartSettings()
     compare: CompareSettings = CompareSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _import_plugins(cls, tree: Any) -> Any:
+        # Before all else: which methods there are decides which settings there are.
+        if isinstance(tree, dict):
+            import_plugins(tree.get("plugins"))
+        return tree
 
     @model_validator(mode="after")
     def _critic_can_add(self) -> Self:

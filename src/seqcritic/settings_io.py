@@ -50,7 +50,8 @@ def settings_from(tree: dict[str, Any]) -> Settings:
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        raise UserError("; ".join(_explain(fault) for fault in error.errors())) from None
+        faults = dict.fromkeys(_explain(fault) for fault in error.errors())
+        raise UserError("; ".join(faults)) from None
 
 
 def with_method(settings: Settings, label: str) -> Settings:

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
+
+from seqcritic.errors import UserError
 
 if TYPE_CHECKING:
     from seqcritic.contracts.method import Method
 
     Registered = TypeVar("Registered", bound=type[Method])
 
+ENTRY_POINTS = "seqcritic.methods"  # the group in which an installed package names its modules or classes
 # The order of tables, of `compare --methods all` and of the sections of `method`; a file may hold several methods.
 PACKAGED = (
     "likelihood",
@@ -55,8 +60,26 @@ def registered_methods() -> Mapping[str, type[Method]]:
     """Return the classes of all methods by name: the package's in their order, then the others by name."""
     for module in _PLACES:
         import_module(module)
+    _load_entry_points()
     ordered = sorted(_classes, key=lambda name: _place(_classes[name]))
     return {name: _classes[name] for name in ordered}
+
+
+@cache
+def _load_entry_points() -> None:
+    """Import what installed packages name; a module registers its methods itself, a class is registered here."""
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            found = entry.load()
+            if isinstance(found, type):
+                register_method(found)
+        except Exception as error:
+            package = entry.dist.name if entry.dist is not None else entry.value
+            fault = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UserError(
+                f"the methods of the installed package '{package}' cannot be loaded ({entry.value}): {fault}; mend or "
+                "uninstall it"
+            ) from error
 
 
 def _place(method: type[Method]) -> tuple[int, str]:
