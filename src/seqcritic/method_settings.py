@@ -13,6 +13,7 @@ from seqcritic.sections import Factor, Rate, Samples, Section, Weight
 
 if TYPE_CHECKING:
     from seqcritic.contracts.method import Method, Traits
+    from seqcritic.contracts.networks import NetworkSpec
 
 MIXED = "+likelihood"
 PAPER_LIKELIHOOD_WEIGHT = 0.1
@@ -104,7 +105,7 @@ class MethodSettings(Section):
 
     @property
     def traits(self) -> Traits:
-        """What the method needs beside the actor."""
+        """What the rest of the program must know of the method."""
         return self.kind.traits
 
     @property
@@ -116,12 +117,22 @@ class MethodSettings(Section):
     @property
     def needs_critic(self) -> bool:
         """Whether the method trains a critic."""
-        return self.traits.needs_critic
+        return any(spec.name == "critic" for spec in self.kind.needs)
+
+    @property
+    def networks(self) -> tuple[NetworkSpec, ...]:
+        """The networks beside the actor that the method needs with these settings."""
+        return tuple(spec for spec in self.kind.needs if not (spec.spared_at_one and self.rate_of(spec) == 1))
+
+    def rate_of(self, spec: NetworkSpec) -> float:
+        """Return γ, at which a copy follows the network it is a copy of."""
+        rate: float = getattr(self, spec.rate) if isinstance(spec.rate, str) else spec.rate
+        return rate
 
     @property
     def follower_speed(self) -> float:
         """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
-        return self.gamma_theta if self.traits.delays_actor and self.correction == 0 else 1.0
+        return self.gamma_theta if self.correction == 0 else 1.0
 
     @property
     def num_further(self) -> int:

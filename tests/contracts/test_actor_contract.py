@@ -155,14 +155,14 @@ def test_a_prefix_is_continued_by_the_actor_itself(actor: Actor):
 
 def make_networks(actor: Actor, settings: MethodSettings) -> Networks:
     """Return what a method needs beside an actor."""
-    networks, traits = Networks(actor), settings.traits
+    networks, names = Networks(actor), {spec.name for spec in settings.networks}
     generator = torch.Generator().manual_seed(2)
-    if settings.follower_speed < 1:
+    if "delayed_actor" in names:
         networks.delayed_actor = copy.deepcopy(actor).requires_grad_(False)
-    if traits.needs_critic:
+    if "critic" in names:
         networks.critic = RecurrentCritic(CriticSettings(**SIZES), NUM_TOKENS, SIZE, generator).double()
         networks.target_critic = copy.deepcopy(networks.critic).requires_grad_(False)
-    if traits.needs_baseline:
+    if "baseline" in names:
         networks.baseline = LinearBaseline(SIZE).double()
     return networks
 

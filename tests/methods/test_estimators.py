@@ -26,7 +26,7 @@ from enumeration import (
     make_world,
 )
 from seqcritic.contracts.method import Method
-from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.networks import BASELINE, CRITIC, Networks
 from seqcritic.contracts.registry import registered_methods
 from seqcritic.method_settings import method_section
 from seqcritic.methods import losses, rollout
@@ -86,11 +86,11 @@ class Estimator:
 
     def networks(self, world: World, dropout: float = 0.0) -> Networks:
         """Return what the method needs, each network as wrong as it may be."""
-        networks, needs = Networks(make_actor(dropout=dropout)), registered_methods()[self.name].traits
-        if needs.needs_critic:
+        networks, needs = Networks(make_actor(dropout=dropout)), registered_methods()[self.name].needs
+        if CRITIC in needs:
             values = self.table(world)
             networks.critic, networks.target_critic = TabularCritic(values), TabularCritic(values.clone())  # type: ignore[assignment]
-        if needs.needs_baseline:
+        if BASELINE in needs:
             networks.baseline = LinearBaseline(SIZES.hidden).double()
             nn.init.normal_(networks.baseline.linear.weight, std=3.0, generator=torch.Generator().manual_seed(1))
             nn.init.constant_(networks.baseline.linear.bias, -2.0)

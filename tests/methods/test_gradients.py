@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
-from seqcritic.contracts.networks import follow
+from seqcritic.contracts.networks import CRITIC, follow
 from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import losses
@@ -36,7 +36,7 @@ def test_nothing_after_the_end_token_has_gradient(loss_of):
     assert bool((gradient[mask].abs().sum(1) > 0).all())
 
 
-@pytest.mark.parametrize("method", [name for name, each in registered_methods().items() if each.traits.needs_critic])
+@pytest.mark.parametrize("method", [name for name, each in registered_methods().items() if CRITIC in each.needs])
 def test_the_critic_loss_gives_the_actor_no_gradient(method):
     settings = make_settings(method)
     networks = make_networks(settings)

@@ -6,7 +6,8 @@ A method is one class in one file, with its name, its settings and its traits as
     class Mixer(RewardMethod):
         name = "mixer"
         Settings = MixerSettings
-        traits = Traits(cost=1.5, mixed_cost=2.1, needs_baseline=True)
+        traits = Traits(cost=1.5, mixed_cost=2.1)
+        needs = (BASELINE,)
         trains = ("actor", "baseline")
 
 The name is what `method.name` in a recipe says; the settings are its section, here `method.mixer`.
@@ -22,7 +23,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.networks import Networks, NetworkSpec
 from seqcritic.data.batch import Batch
 from seqcritic.sections import Section
 
@@ -36,9 +37,6 @@ class Traits(NamedTuple):
 
     cost: float = 1.0
     mixed_cost: float = 1.0
-    needs_critic: bool = False
-    needs_baseline: bool = False
-    delays_actor: bool = False
     takes_correction: bool = False
 
 
@@ -62,6 +60,8 @@ class Method(ABC):
     Settings: ClassVar[type[Section] | None] = None
     """The class of its section of the settings, None where it has none."""
     traits: ClassVar[Traits] = Traits()
+    needs: ClassVar[tuple[NetworkSpec, ...]] = ()
+    """The networks beside the actor; a copy stands after what it is a copy of."""
     trains: tuple[str, ...]
     """The names in Networks whose weights the loss moves."""
 

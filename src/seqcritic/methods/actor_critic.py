@@ -17,12 +17,13 @@ with η ≠ 0 there is no delayed actor, as in REINFORCE. `auto` finds η (corre
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from seqcritic.contracts.method import Outcome, Traits
-from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.networks import CRITIC, DELAYED_ACTOR, TARGET_CRITIC, Networks, NetworkSpec
 from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
@@ -43,7 +44,8 @@ class ActorCritic(RewardMethod):
     """The actor follows the critic's values of all tokens; the critic follows the delayed actor's returns."""
 
     name = "actor-critic"
-    traits = Traits(3.2, 3.8, needs_critic=True, delays_actor=True, takes_correction=True)
+    traits = Traits(3.2, 3.8, takes_correction=True)
+    needs: ClassVar[tuple[NetworkSpec, ...]] = (DELAYED_ACTOR, CRITIC, TARGET_CRITIC)
     trains: tuple[str, ...] = ("actor", "critic")
 
     def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:

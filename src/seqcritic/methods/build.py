@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from typing import TypeVar
 
 import torch
 
@@ -16,8 +15,6 @@ from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.build import build_actor, build_critic
 from seqcritic.scores.score import Score
 
-Network = TypeVar("Network", bound=torch.nn.Module)
-
 
 def build_method(settings: Settings, phase: str, score: Score) -> Method:
     """Return what one phase runs: likelihood for the actor, policy evaluation for the critic, then the method."""
@@ -29,15 +26,16 @@ def build_method(settings: Settings, phase: str, score: Score) -> Method:
 def build_networks(
     settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
 ) -> Networks:
-    """Return all networks of the settings' method with fresh weights; followers start as copies."""
+    """Return the actor and what the settings' method needs beside it, with fresh weights; copies start as such."""
     networks = Networks(build_actor(settings, num_source_tokens, num_target_tokens, generator))
-    if settings.method.follower_speed < 1:
-        networks.delayed_actor = _follower(networks.actor)
-    if settings.method.needs_critic:
-        networks.critic = build_critic(settings, networks.actor, generator)
-        networks.target_critic = _follower(networks.critic)
-    if settings.method.traits.needs_baseline:
-        networks.baseline = LinearBaseline(networks.actor.state_size)
+    for spec in settings.method.networks:
+        if spec.copy_of is not None:
+            # No optimiser and no gradient moves it.
+            networks[spec.name] = copy.deepcopy(networks[spec.copy_of]).requires_grad_(False)
+        elif spec.name == "critic":
+            networks.critic = build_critic(settings, networks.actor, generator)
+        else:
+            networks.baseline = LinearBaseline(networks.actor.state_size)
     return networks
 
 
@@ -53,8 +51,3 @@ def count_numbers(settings: Settings, num_source_tokens: int, num_target_tokens:
         copies.get(name, 1) * sum(weight.numel() for weight in network.parameters())
         for name, network in networks.named().items()
     )
-
-
-def _follower(leader: Network) -> Network:
-    """Return a copy of a network that no optimiser and no gradient moves."""
-    return copy.deepcopy(leader).requires_grad_(False)

@@ -25,7 +25,7 @@ from torch import Tensor
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Traits
-from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.networks import CRITIC, TARGET_CRITIC, Networks
 from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import Sample, collect
@@ -58,7 +58,8 @@ class Dagger(ActorCritic):
 
     name = "dagger"
     Settings = DaggerSettings
-    traits = Traits(2.9, 3.6, needs_critic=True)
+    traits = Traits(2.9, 3.6)
+    needs = (CRITIC, TARGET_CRITIC)
     own: DaggerSettings
 
     def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:

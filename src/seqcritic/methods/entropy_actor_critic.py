@@ -39,7 +39,7 @@ class EntropyActorCritic(ActorCritic):
 
     name = "entropy-actor-critic"
     Settings = EntropyActorCriticSettings
-    traits = Traits(3.0, 3.5, needs_critic=True, delays_actor=True, takes_correction=True)
+    traits = Traits(3.0, 3.5, takes_correction=True)
     own: EntropyActorCriticSettings
 
     @classmethod

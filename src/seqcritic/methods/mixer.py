@@ -20,7 +20,7 @@ from pydantic import Field
 from torch import Tensor
 
 from seqcritic.contracts.method import Outcome, Traits
-from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.networks import BASELINE, Networks
 from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods.losses import mean_over_sequences
@@ -52,7 +52,8 @@ class Mixer(RewardMethod):
 
     name = "mixer"
     Settings = MixerSettings
-    traits = Traits(1.5, 2.1, needs_baseline=True)
+    traits = Traits(1.5, 2.1)
+    needs = (BASELINE,)
     trains: tuple[str, ...] = ("actor", "baseline")
     own: MixerSettings
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.method import Outcome, Traits
-from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.networks import BASELINE, CRITIC, TARGET_CRITIC, Networks
 from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
@@ -29,7 +29,8 @@ class Reinforce(RewardMethod):
     """REINFORCE with a learned linear baseline on the actor's states."""
 
     name = "reinforce"
-    traits = Traits(1.5, 2.2, needs_baseline=True)
+    traits = Traits(1.5, 2.2)
+    needs = (BASELINE,)
     trains: tuple[str, ...] = ("actor", "baseline")
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
@@ -60,7 +61,8 @@ class ReinforceCritic(RewardMethod):
     """REINFORCE with the critic's expected value under the actor as the baseline."""
 
     name = "reinforce-critic"
-    traits = Traits(3.0, 3.6, needs_critic=True)
+    traits = Traits(3.0, 3.6)
+    needs = (CRITIC, TARGET_CRITIC)
     trains: tuple[str, ...] = ("actor", "critic")
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 from seqcritic.config import Settings
 from seqcritic.contracts.method import Method, Outcome
-from seqcritic.contracts.networks import follow
+from seqcritic.contracts.networks import NetworkSpec, follow
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Share, SharedGenerator
@@ -76,12 +77,10 @@ class Learner:
         networks = self.networks
         if phase == "critic" and networks.critic is not None and self.settings.critic.from_actor:
             networks.critic.take_over(networks.actor)
-        if networks.delayed_actor is not None:
-            follow(networks.delayed_actor, networks.actor, 1.0)
-        if networks.target_critic is not None and networks.critic is not None:
-            follow(networks.target_critic, networks.critic, 1.0)
+        for spec, leader in self._copies():
+            follow(networks[spec.name], networks[leader], 1.0)
         self.optimisers = {
-            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(FIRST_BETA, 0.999), fused=True)
+            name: torch.optim.Adam(networks[name].parameters(), betas=(FIRST_BETA, 0.999), fused=True)
             for name in self.method.trains
         }
 
@@ -101,7 +100,7 @@ class Learner:
             optimiser.zero_grad(set_to_none=True)
         outcome.loss.backward()  # type: ignore[no-untyped-call]
         measurements = self.processes.average(measurements, share.fraction)
-        self.processes.average_gradients((getattr(self.networks, name) for name in self.optimisers), share.fraction)
+        self.processes.average_gradients((self.networks[name] for name in self.optimisers), share.fraction)
         for name in self.optimisers:
             measurements[f"{name}_gradient_norm"] = self._clip(name)
         for name, optimiser in self.optimisers.items():
@@ -161,7 +160,7 @@ class Learner:
     def _clip(self, name: str) -> float:
         """Limit the gradient's norm and return what it was."""
         limit = self.settings.training.clip_norm
-        parameters = list(getattr(self.networks, name).parameters())
+        parameters = list(self.networks[name].parameters())
         norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
         _require_finite(f"the gradient of the {name}", norm)
         if limit is not None and norm.item() > limit:
@@ -169,11 +168,16 @@ class Learner:
         return norm.item()
 
     def _move_followers(self) -> None:
-        networks, method = self.networks, self.settings.method
-        if networks.delayed_actor is not None and "actor" in self.optimisers:
-            follow(networks.delayed_actor, networks.actor, method.follower_speed)
-        if networks.target_critic is not None and networks.critic is not None and "critic" in self.optimisers:
-            follow(networks.target_critic, networks.critic, method.gamma_phi)
+        for spec, leader in self._copies():
+            rate = self.settings.method.rate_of(spec)
+            if leader in self.optimisers and rate > 0:
+                follow(self.networks[spec.name], self.networks[leader], rate)
+
+    def _copies(self) -> Iterator[tuple[NetworkSpec, str]]:
+        """Yield the target copies, each with the name of the network that it follows."""
+        for spec in self.settings.method.networks:
+            if spec.copy_of is not None:
+                yield spec, spec.copy_of
 
 
 def _require_finite(what: str, value: Tensor) -> None:
