@@ -14,6 +14,7 @@ from seqcritic.contracts.method import Traits
 from seqcritic.contracts.registry import PACKAGED, register_method, registered_methods
 from seqcritic.errors import UserError
 from seqcritic.method_settings import method_labels, method_section, method_settings, section_key, typical_costs
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.mixer import Mixer, MixerSettings
 from seqcritic.sections import Count, Section
 from seqcritic.settings_io import settings_from, to_yaml, with_method
@@ -104,6 +105,11 @@ def test_names_that_a_recipe_could_not_say_are_refused(wrong: str | None):
     made = type("Wrong", (Mixer,), {} if wrong is None else {"name": wrong})
     with pytest.raises(ValueError, match="a method's own name is"):
         register_method(made)
+
+
+def test_a_method_that_makes_no_loss_is_refused():
+    with pytest.raises(ValueError, match="Idle has neither `__call__` nor `updates`"):
+        register_method(type("Idle", (RewardMethod,), {"name": "idle"}))
 
 
 def test_two_methods_of_one_name_are_refused(slow_mixer: type[SlowMixer]):

@@ -10,13 +10,14 @@ A method is one class in one file, with its name, its settings and its traits as
         needs = (BASELINE,)
         trains = ("actor", "baseline")
 
-The name is what `method.name` in a recipe says; the settings are its section, here `method.mixer`.
+The name is what `method.name` in a recipe says; the settings are its section, here `method.mixer`. What it does is
+`__call__`, one loss of a batch; or `updates`, for several optimiser steps from one batch.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -53,7 +54,7 @@ class Outcome:
 
 
 class Method(ABC):
-    """A way to turn a batch into a loss. Few have a state of their own; it begins anew with each phase."""
+    """A way to turn a batch into one loss or several. Few have a state of their own; it begins anew with each phase."""
 
     name: ClassVar[str]
     """What `method.name` says."""
@@ -77,12 +78,23 @@ class Method(ABC):
         """Return τ, what the method's returns count an entropy of one nat for, from its own section."""
         return 0.0
 
-    @abstractmethod
+    def updates(
+        self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float
+    ) -> Iterator[Outcome]:
+        """Yield the losses of a batch, one optimiser step each; what follows a `yield` sees the weights after its step.
+
+        One step by `__call__`, unless a method says otherwise. How many steps there are must not depend on the batch:
+        processes that train together see different shares of it, and take each step together. Checkpoints fall between
+        batches, so nothing has to be remembered from one step to the next but here.
+        """
+        yield self(networks, batch, generator, progress)
+
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the loss of a batch; all randomness comes from the generator.
 
         `progress`: the share of the phase's updates already made, 0 at the first; schedules depend on it.
         """
+        raise NotImplementedError(f"{type(self).__qualname__} makes its losses in `updates`")
 
     def observe(self, observations: Mapping[str, Tensor]) -> None:
         """Learn from an outcome's observations, after they have been averaged over all processes."""

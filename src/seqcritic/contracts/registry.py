@@ -48,6 +48,10 @@ def register_method(method: Registered) -> Registered:
         raise ValueError(
             f"{method.__qualname__}.name: a method's own name is small letters, digits and single hyphens, not {name!r}"
         )
+    from seqcritic.contracts.method import Method  # here, since it loads torch; a method's own file has loaded it
+
+    if method.__call__ is Method.__call__ and method.updates is Method.updates:
+        raise ValueError(f"{method.__qualname__} has neither `__call__` nor `updates`: nothing makes its loss")
     other = _classes.get(name, method)
     # The same class again: its module has been imported anew.
     if (other.__module__, other.__qualname__) != (method.__module__, method.__qualname__):

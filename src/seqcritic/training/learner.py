@@ -85,14 +85,19 @@ class Learner:
         }
 
     def update(self, batch: Batch, rate: float, progress: float = 0.0) -> dict[str, float]:
-        """Make one update of every network the method trains, let the followers follow, return what to log.
+        """Make the optimiser steps that the method makes of one batch, mostly one; return what to log, their means.
 
         The batch is that of all processes; this one takes its share of it. `progress` is the share of the phase's
         updates already made.
         """
-        assert self.method is not None, "a phase has begun"
         share = self.processes.share(len(batch))
-        outcome = self._outcome(batch, share, progress)
+        steps = [self._step(outcome, rate, share) for outcome in self._outcomes(batch, share, progress)]
+        assert steps, "a method makes at least one step"
+        return steps[0] if len(steps) == 1 else _means(steps)
+
+    def _step(self, outcome: Outcome, rate: float, share: Share) -> dict[str, float]:
+        """Make one step of every network the method trains, let the followers follow, return what to log."""
+        assert self.method is not None, "a phase has begun"
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
         strange = [name for name, value in measurements.items() if not math.isfinite(value)]
         _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
@@ -111,8 +116,8 @@ class Learner:
         self._move_followers()
         return measurements
 
-    def _outcome(self, batch: Batch, share: Share, progress: float) -> Outcome:
-        """Return the loss of a share of the batch.
+    def _outcomes(self, batch: Batch, share: Share, progress: float) -> Iterator[Outcome]:
+        """Yield the losses of a share of the batch, each made when the step before it is done.
 
         Its generators are seeded by one draw, so that the run's own moves alike in all processes, whatever a method
         draws.
@@ -123,8 +128,13 @@ class Learner:
         generator.share = share
         own = batch if len(share) == share.total else batch.part(share.first, share.last)
         assert self.method is not None, "a phase has begun"
-        with computing(self.settings.precision, self.device):
-            return self.method(self.networks, own.to(self.device), generator, progress)
+        outcomes = self.method.updates(self.networks, own.to(self.device), generator, progress)
+        while True:
+            with computing(self.settings.precision, self.device):  # of the loss alone, not of the step that follows
+                outcome = next(outcomes, None)
+            if outcome is None:
+                return
+            yield outcome
 
     def tensors(self) -> TensorGroups:
         """Return everything as named tensors; `actor` is the best actor so far, for whoever loads the folder."""
@@ -178,6 +188,12 @@ class Learner:
         for spec in self.settings.method.networks:
             if spec.copy_of is not None:
                 yield spec, spec.copy_of
+
+
+def _means(steps: list[dict[str, float]]) -> dict[str, float]:
+    """Return the mean of each measurement over the steps that have it."""
+    found = {name: [step[name] for step in steps if name in step] for step in steps for name in step}
+    return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 def _require_finite(what: str, value: Tensor) -> None:
