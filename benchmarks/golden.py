@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from seqcritic.method_settings import LABELS, MIXED
+from seqcritic.method_settings import MIXED, method_labels
 from seqcritic.settings_io import settings_from
 from seqcritic.training.display import SilentDisplay
 from seqcritic.training.train import train
@@ -118,7 +118,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the files anew")
     arguments = parser.parse_args()
     num_wrong = 0
-    for label in LABELS:
+    for label in method_labels():
         for dropout in DROPOUTS:
             found, path = trajectory(label, dropout), path_of(label, dropout)
             if arguments.write:

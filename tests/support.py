@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from seqcritic.cli import main
-from seqcritic.method_settings import METHODS as ALL_METHODS
-from seqcritic.method_settings import TYPICAL_COSTS
+from seqcritic.contracts.registry import registered_methods
+from seqcritic.method_settings import typical_costs
 
 WORDS = [
     "the",
@@ -41,7 +41,7 @@ WORDS = [
     "in",
     "spring",
 ]
-METHODS = (*ALL_METHODS, "actor-critic+likelihood", "raml+likelihood")
+METHODS = (*registered_methods(), "actor-critic+likelihood", "raml+likelihood")
 PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]
 SHORT = [f"phases.{phase}.updates=4" for phase in ("actor", "critic", "train")]
@@ -66,7 +66,7 @@ def write_recipe(folder: Path, **changes: Any) -> Path:
         "method": {"gamma_theta": 0.1, "gamma_phi": 0.1},
         "phases": {phase: {"updates": 20, "learning_rate": 0.01} for phase in ("actor", "critic", "train")},
         "training": {"batch": 8, "evaluate_every": 5, "log_every": 2, "checkpoint_seconds": 0},
-        "compare": {"costs": dict(TYPICAL_COSTS)},  # given, so that nothing depends on the clock
+        "compare": {"costs": dict(typical_costs())},  # given, so that nothing depends on the clock
     }
     path = folder / "tiny.yaml"
     path.write_text(yaml.safe_dump(tree | changes), encoding="utf-8")

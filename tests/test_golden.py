@@ -7,11 +7,11 @@ import json
 import pytest
 
 import golden
-from seqcritic.method_settings import LABELS
+from seqcritic.method_settings import method_labels
 
 
 @pytest.mark.parametrize("dropout", golden.DROPOUTS)
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", method_labels())
 def test_the_trajectory_is_what_it_was(label: str, dropout: float):
     expected = json.loads(golden.path_of(label, dropout).read_text(encoding="utf-8"))
     assert len(expected["updates"]) >= 40

@@ -9,7 +9,7 @@ import yaml
 
 from seqcritic.config import Settings
 from seqcritic.errors import UserError
-from seqcritic.method_settings import LABELS
+from seqcritic.method_settings import method_labels
 from seqcritic.settings_io import (
     differences,
     flatten,
@@ -96,7 +96,10 @@ def test_an_outlook_is_not_for_an_expert_that_follows_the_network():
         ),
         ("threads=99999999999", "threads: input should be less than or equal to 1024"),
         ("actor.initial_range=.inf", "actor.initial_range: input should be a finite number"),
-        ("method.name=reinforced", "method.name: unknown method 'reinforced'; known: likelihood, reinforce"),
+        (
+            "method.name=reinforced",
+            "method.name: unknown method 'reinforced' (did you mean 'reinforce'?); known: likelihood, reinforce",
+        ),
         ("training.tensorboard=perhaps", "training.tensorboard: input should be a valid boolean"),
         ("data.minimum_length=11", "data.minimum_length is larger than data.length"),
         ("compare.costs.critc=2", "compare.costs: unknown method 'critc'; known: critic, likelihood, "),
@@ -191,7 +194,7 @@ def test_overrides_may_be_limited_to_one_section():
             set_leaves(tree, [override], section="data")
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", method_labels())
 def test_a_label_chooses_method_and_likelihood_weight(label: str):
     settings = with_method(load_recipe("demo", ["method.likelihood_weight=0.25"]), label)
     assert settings.method.label == label

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from seqcritic.errors import UserError
-from seqcritic.method_settings import LABELS, MIXED
+from seqcritic.method_settings import MIXED, method_labels
 from seqcritic.report.drawing import FAINT, GRID, PALETTE, draw_line, draw_svg, write_text
 from seqcritic.report.formats import format_compact
 from seqcritic.report.frame import Frame
@@ -75,7 +75,7 @@ def read_runs(folder: Path, seed: int | None) -> dict[str, Any]:
     if not seeds or (seed is not None and seed not in seeds):
         raise UserError(f"{folder} holds no run of {'any seed' if seed is None else f'seed {seed}'}; name a comparison")
     chosen = seeds[0] if seed is None else seed
-    runs = {label: folder / f"seed-{chosen}" / label for label in LABELS}
+    runs = {label: folder / f"seed-{chosen}" / label for label in method_labels()}
     methods = {label: read_points(label, read_metrics(run)) for label, run in runs.items() if run.is_dir()}
     if not methods:
         raise UserError(f"{folder}/seed-{chosen} holds no method's run; name a comparison")

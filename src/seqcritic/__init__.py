@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqcritic.comparing.compare import compare
     from seqcritic.config import Settings
+    from seqcritic.contracts.registry import register_method
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
     from seqcritic.report.page import render_page
     from seqcritic.settings_io import load_recipe, recipe_names
@@ -28,6 +29,7 @@ _PLACES = {
     "load_model": "training.model",
     "load_recipe": "settings_io",
     "recipe_names": "settings_io",
+    "register_method": "contracts.registry",
     "render_page": "report.page",
     "train": "training.train",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "load_model",
     "load_recipe",
     "recipe_names",
+    "register_method",
     "render_page",
     "train",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 from seqcritic.bounds import LARGEST
 from seqcritic.digests import seal
 from seqcritic.errors import UserError
-from seqcritic.settings_io import load_recipe, recipe_names, to_yaml, with_method
+from seqcritic.settings_io import load_recipe, recipe_description, recipe_names, to_yaml, with_method
 from seqcritic.training.packaged import packaged_names, summary
 
 
@@ -207,7 +207,7 @@ def recipes(options: argparse.Namespace) -> int:
     names = recipe_names()
     width = max(map(len, names))
     for name in names:
-        print(f"{name:{width}}  {load_recipe(name).description}")
+        print(f"{name:{width}}  {recipe_description(name)}")
     return 0
 
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from seqcritic.data_settings import DataSettings, SpellingSettings
-from seqcritic.method_settings import LABELS, TYPICAL_COSTS, MethodSettings
+from seqcritic.method_settings import MethodField, method_labels, method_settings, typical_costs
+from seqcritic.plugins import import_plugins
 from seqcritic.sections import Count, Factor, Paths, Positive, Rate, Section, Seed, Several, Size, Weight
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -180,7 +181,7 @@ class CompareSettings(Section):
     @field_validator("costs", "overrides")
     @classmethod
     def _names_methods(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        known = list(TYPICAL_COSTS) if info.field_name == "costs" else list(LABELS)
+        known = list(typical_costs()) if info.field_name == "costs" else list(method_labels())
         for name in value:
             if name not in known:
                 raise ValueError(f"compare.{info.field_name}: unknown method '{name}'; known: {', '.join(known)}")
@@ -188,7 +189,7 @@ class CompareSettings(Section):
 
     def cost(self, label: str) -> float:
         """Return the cost of an update of a method, or of the critic's pre-training, in likelihood updates."""
-        return self.costs.get(label, TYPICAL_COSTS[label])
+        return self.costs[label] if label in self.costs else typical_costs()[label]
 
 
 class Settings(Section):
@@ -202,15 +203,26 @@ class Settings(Section):
     precision: Precision = Field(
         "float32", description="of training; bfloat16 for matrix products in bfloat16 where the device is fast at it"
     )
+    plugins: Paths = Field(
+        (), description="modules of your own, imported first: the methods that they register can be named here"
+    )
     data: DataSettings = SpellingSettings()
     actor: ActorSettings = ActorSettings()
     critic: CriticSettings = CriticSettings()
     score: ScoreSettings = ScoreSettings()
-    method: MethodSettings = MethodSettings()
+    method: MethodField = Field(default_factory=method_settings)
     phases: PhasesSettings = PhasesSettings()
     training: TrainingSettings = TrainingSettings()
     start: StartSettings = StartSettings()
     compare: CompareSettings = CompareSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _import_plugins(cls, tree: Any) -> Any:
+        # Before all else: which methods there are decides which settings there are.
+        if isinstance(tree, dict):
+            import_plugins(tree.get("plugins"))
+        return tree
 
     @model_validator(mode="after")
     def _critic_can_add(self) -> Self:

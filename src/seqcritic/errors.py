@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 
 class UserError(ValueError):
     """A fault the user can mend: wrong file, wrong key, wrong folder. One line says what, where and what to do."""
@@ -35,3 +38,9 @@ class Interrupted(Exception):
     def __init__(self, signal_number: int, message: str = "interrupted") -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+def nearest(wrong: str, known: Sequence[str]) -> str:
+    """Return the end of a message that names the known word nearest to a wrong one; nothing where none is near."""
+    close = difflib.get_close_matches(wrong, known, n=1, cutoff=0.5)
+    return f" (did you mean '{close[0]}'?)" if close else ""

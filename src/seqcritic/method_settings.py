@@ -1,62 +1,50 @@
-"""The methods by name, what each needs beside the actor, and their settings."""
+"""The settings of methods: what all of them share, and a section for each registered method that has its own."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, create_model, model_validator
 
-from seqcritic.bounds import LARGEST
-from seqcritic.sections import Count, Factor, Positive, Rate, Samples, Section, Several, Share, Weight
+from seqcritic.contracts.registry import registered_methods
+from seqcritic.errors import nearest
+from seqcritic.sections import Factor, Rate, Samples, Section, Weight
+
+if TYPE_CHECKING:
+    from seqcritic.contracts.method import Method, Traits
+    from seqcritic.contracts.networks import NetworkSpec
 
 MIXED = "+likelihood"
 PAPER_LIKELIHOOD_WEIGHT = 0.1
 
 
-class Traits(NamedTuple):
-    """What the rest of the program must know of a method.
-
-    Costs are typical ones of an update, alone and with the likelihood mixed in, in likelihood updates: `train` counts
-    its compute by them where `compare.costs` gives none; `compare` measures instead.
-    """
-
-    cost: float
-    mixed_cost: float
-    needs_critic: bool = False
-    needs_baseline: bool = False
-    delays_actor: bool = False
-    takes_correction: bool = False
+def mixed_labels() -> tuple[str, ...]:
+    """Return how tables call the methods with the likelihood mixed in."""
+    return tuple(name + MIXED for name in registered_methods() if name != "likelihood")
 
 
-METHODS = {
-    "likelihood": Traits(1.0, 1.0),
-    "reinforce": Traits(1.5, 2.2, needs_baseline=True),
-    "reinforce-critic": Traits(3.0, 3.6, needs_critic=True),
-    "actor-critic": Traits(3.2, 3.8, needs_critic=True, delays_actor=True, takes_correction=True),
-    "reinforce-multisample": Traits(3.4, 4.2),
-    "self-critical": Traits(1.9, 2.5),
-    "scheduled-sampling": Traits(1.3, 1.8),
-    "mixer": Traits(1.5, 2.1, needs_baseline=True),
-    "minimum-risk": Traits(9.1, 9.1),
-    "raml": Traits(1.4, 1.9),
-    "entropy-actor-critic": Traits(3.0, 3.5, needs_critic=True, delays_actor=True, takes_correction=True),
-    "dagger": Traits(2.9, 3.6, needs_critic=True),
-    "direct-loss": Traits(4.1, 4.8),
-    "beam-search-optimization": Traits(3.0, 3.1),
-}
-MIXED_LABELS = tuple(name + MIXED for name in METHODS if name != "likelihood")
-LABELS = (*METHODS, *MIXED_LABELS)
-TYPICAL_COSTS = (
-    {"critic": 2.1}
-    | {name: traits.cost for name, traits in METHODS.items()}
-    | {label: METHODS[label.removesuffix(MIXED)].mixed_cost for label in MIXED_LABELS}
-)
+def method_labels() -> tuple[str, ...]:
+    """Return how tables call the methods, alone and with the likelihood mixed in."""
+    return (*registered_methods(), *mixed_labels())
+
+
+def typical_costs() -> dict[str, float]:
+    """Return typical costs of an update by label, and of the critic's pre-training, in likelihood updates."""
+    traits = {name: method.traits for name, method in registered_methods().items()}
+    return (
+        {"critic": 2.1}
+        | {name: each.cost for name, each in traits.items()}
+        | {label: traits[label.removesuffix(MIXED)].mixed_cost for label in mixed_labels()}
+    )
 
 
 def _known(name: str) -> str:
-    if name not in METHODS:
-        hint = "; the mixture is method.likelihood_weight=0.1" if name in LABELS else ""
-        raise ValueError(f"method.name: unknown method '{name}'{hint}; known: {', '.join(METHODS)}")
+    known = registered_methods()
+    if name not in known:
+        mixture = name.removesuffix(MIXED) in known
+        hint = "; the mixture is method.likelihood_weight=0.1" if mixture else nearest(name, tuple(known))
+        raise ValueError(f"method.name: unknown method '{name}'{hint}; known: {', '.join(known)}")
     return name
 
 
@@ -67,84 +55,11 @@ def _share_or_auto(value: Any) -> Any:
     return value
 
 
-class ReinforceMultisampleSettings(Section):
-    """REINFORCE with the other samples as the baseline."""
-
-    samples: Several = Field(4, description="M: samples for each example; instead of method.samples")
-
-
-class ScheduledSamplingSettings(Section):
-    """How the share ε of reference tokens among the inputs decays from the first update of the phase to its last."""
-
-    decay: Literal["linear", "exponential", "inverse-sigmoid"] = Field(
-        "inverse-sigmoid", description="the curve of ε, the chance that an input is the reference's token"
-    )
-    final: Rate = Field(0.25, description="ε at the phase's end; 1 is likelihood")
-    steepness: Annotated[float, Field(ge=1, le=LARGEST, allow_inf_nan=False)] = Field(
-        100.0, description="k of the inverse sigmoid, which starts at ε = k / (k + 1)"
-    )
-
-
-class MixerSettings(Section):
-    """How fast REINFORCE takes over from the sequence's end."""
-
-    step: Count = Field(
-        2, description="Δ: tokens that go over to REINFORCE at each stage; 2 in the source, 3 for its translation"
-    )
-
-
-class MinimumRiskSettings(Section):
-    """The subset over which the risk is taken, and how sharp the distribution on it is."""
-
-    samples: Samples = Field(
-        10, description="n: samples for each example, besides the reference; 100 in the source, at ten times the cost"
-    )
-    sharpness: Factor = Field(5e-3, description="α; 5e-3 in the source")
-
-
-class RamlSettings(Section):
-    """How far the targets are from the references."""
-
-    temperature: Share = Field(
-        0.85, description="τ of exp(−d (1 + ln v) / τ), d the edit distance, v the number of tokens; 0 is likelihood"
-    )
-
-
-class EntropyActorCriticSettings(Section):
-    """Of `entropy-actor-critic`."""
-
-    temperature: Weight = Field(0.04, description="τ: worth of a nat of entropy; the authors' value for translation")
-
-
-class DaggerSettings(Section):
-    """Of `dagger`."""
-
-    iterations: Positive = Field(20, description="N: equal shares of the updates, each with its own β")
-    decay: Share = Field(
-        0.0, description="p of β_i = p^(i-1), how often the expert chooses the token; 0: in the first iteration only"
-    )
-
-
-class DirectLossSettings(Section):
-    """Of `direct-loss`."""
-
-    direction: Literal["better", "worse", "both"] = Field(
-        "both", description="towards better answers, away from worse ones (the paper's two), or their mean"
-    )
-    epsilon: Factor = Field(1.0, description="ε: nats that a point of the score is worth in the augmented decoding")
-    width: Samples = Field(4, description="of the beam, whose best are candidates; exact search in the paper")
-    samples: Samples = Field(4, description="sampled candidates for each example; none in the paper")
-
-
-class BeamSearchOptimizationSettings(Section):
-    """Of `beam-search-optimization`."""
-
-    initial_width: Several = Field(2, description="K of the training beam at first; 2 in the paper")
-    width: Several = Field(6, description="K at last, one more than the beam that is searched with; 6 in the paper")
-
-
 class MethodSettings(Section):
-    """The method and its constants, named as in the paper's Algorithm 1."""
+    """The method and its constants, named as in the paper's Algorithm 1.
+
+    These are the common ones. `method_settings` makes the whole section, with those of the single methods in it.
+    """
 
     name: Annotated[str, AfterValidator(_known)] = "actor-critic"
     likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
@@ -175,37 +90,49 @@ class MethodSettings(Section):
         "0, the actor itself draws, whatever gamma_theta is",
     )
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
-    reinforce_multisample: ReinforceMultisampleSettings = ReinforceMultisampleSettings()
-    scheduled_sampling: ScheduledSamplingSettings = ScheduledSamplingSettings()
-    mixer: MixerSettings = MixerSettings()
-    minimum_risk: MinimumRiskSettings = MinimumRiskSettings()
-    raml: RamlSettings = RamlSettings()
-    entropy_actor_critic: EntropyActorCriticSettings = EntropyActorCriticSettings()
-    dagger: DaggerSettings = DaggerSettings()
-    direct_loss: DirectLossSettings = DirectLossSettings()
-    beam_search_optimization: BeamSearchOptimizationSettings = BeamSearchOptimizationSettings()
 
     @model_validator(mode="after")
     def _correction_has_a_place(self) -> Self:
         if self.correction != 0 and not self.traits.takes_correction:
-            able = " and ".join(name for name, traits in METHODS.items() if traits.takes_correction)
+            able = " and ".join(name for name, method in registered_methods().items() if method.traits.takes_correction)
             raise ValueError(f"method.correction: only {able} have one; leave it 0 for {self.name}")
         return self
 
     @property
+    def kind(self) -> type[Method]:
+        """The method's class."""
+        return registered_methods()[self.name]
+
+    @property
     def traits(self) -> Traits:
-        """What the method needs beside the actor."""
-        return METHODS[self.name]
+        """What the rest of the program must know of the method."""
+        return self.kind.traits
+
+    @property
+    def own(self) -> Section:
+        """The method's own section, an empty one where it has none."""
+        section: Section = Section() if self.kind.Settings is None else getattr(self, section_key(self.name))
+        return section
 
     @property
     def needs_critic(self) -> bool:
         """Whether the method trains a critic."""
-        return self.traits.needs_critic
+        return any(spec.name == "critic" for spec in self.kind.needs)
+
+    @property
+    def networks(self) -> tuple[NetworkSpec, ...]:
+        """The networks beside the actor that the method needs with these settings."""
+        return tuple(spec for spec in self.kind.needs if not (spec.spared_at_one and self.rate_of(spec) == 1))
+
+    def rate_of(self, spec: NetworkSpec) -> float:
+        """Return γ, at which a copy follows the network it is a copy of."""
+        rate: float = getattr(self, spec.rate) if isinstance(spec.rate, str) else spec.rate
+        return rate
 
     @property
     def follower_speed(self) -> float:
         """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
-        return self.gamma_theta if self.traits.delays_actor and self.correction == 0 else 1.0
+        return self.gamma_theta if self.correction == 0 else 1.0
 
     @property
     def num_further(self) -> int:
@@ -215,10 +142,41 @@ class MethodSettings(Section):
     @property
     def temperature(self) -> float:
         """τ as the method uses it: what its returns count an entropy of one nat for."""
-        return self.entropy_actor_critic.temperature if self.name == "entropy-actor-critic" else 0.0
+        return self.kind.temperature(self.own)
 
     @property
     def label(self) -> str:
         """The name in tables: `actor-critic+likelihood` where the likelihood is mixed in."""
         mixed = self.likelihood_weight > 0 and self.name != "likelihood"
         return self.name + (MIXED if mixed else "")
+
+
+def section_key(name: str) -> str:
+    """Return how a method's section of the settings is called: `scheduled_sampling` of `scheduled-sampling`."""
+    return name.replace("-", "_")
+
+
+def method_section() -> type[MethodSettings]:
+    """Return the class of the whole section, as the methods that are registered now make it."""
+    return _whole_section(
+        tuple((name, method.Settings) for name, method in registered_methods().items() if method.Settings is not None)
+    )
+
+
+@lru_cache
+def _whole_section(sections: tuple[tuple[str, type[Section]], ...]) -> type[MethodSettings]:
+    fields: dict[str, Any] = {section_key(name): (section, section()) for name, section in sections}
+    for name, _ in sections:
+        if section_key(name) in MethodSettings.model_fields:
+            raise ValueError(f"method '{name}': its section would hide the setting method.{section_key(name)}")
+    return create_model("MethodSettings", __base__=MethodSettings, __doc__=MethodSettings.__doc__, **fields)
+
+
+def method_settings(values: Any = None) -> MethodSettings:
+    """Validate a nested dictionary as the whole section; settings that are validated stay as they are."""
+    if isinstance(values, MethodSettings):
+        return values
+    return method_section().model_validate({} if values is None else values)
+
+
+MethodField = Annotated[SerializeAsAny[MethodSettings], BeforeValidator(method_settings)]

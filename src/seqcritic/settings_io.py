@@ -5,7 +5,6 @@ Faults are raised as UserError with the dotted path and, for a mistyped key, the
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from importlib.resources import files
@@ -16,10 +15,11 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from seqcritic.config import Settings
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.data_settings import SPLITS, TASKS
 from seqcritic.digests import is_sealed, seal_text, unseal_text, write_whole
-from seqcritic.errors import UserError
-from seqcritic.method_settings import LABELS, METHODS, MIXED, PAPER_LIKELIHOOD_WEIGHT
+from seqcritic.errors import UserError, nearest
+from seqcritic.method_settings import MIXED, PAPER_LIKELIHOOD_WEIGHT, MethodSettings, method_labels, method_section
 
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
 SCORES = ("edit-distance", "bleu", "rouge-l")
@@ -31,6 +31,11 @@ def recipe_names() -> list[str]:
     """Return the names of the packaged recipes."""
     entries = files("seqcritic").joinpath("recipes").iterdir()
     return sorted(entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml"))
+
+
+def recipe_description(name: str) -> str:
+    """Return what a packaged recipe says of itself; nothing is validated, for which torch would have to load."""
+    return str(_read_tree(name).get("description", ""))
 
 
 def load_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Settings:
@@ -45,18 +50,20 @@ def settings_from(tree: dict[str, Any]) -> Settings:
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        raise UserError("; ".join(_explain(fault) for fault in error.errors())) from None
+        faults = dict.fromkeys(_explain(fault) for fault in error.errors())
+        raise UserError("; ".join(faults)) from None
 
 
 def with_method(settings: Settings, label: str) -> Settings:
     """Return the settings for one method of a comparison, its entry of compare.overrides applied."""
-    if label not in LABELS:
-        raise UserError(f"compare.methods: unknown method '{label}'{_nearest(label, LABELS)}")
+    labels = method_labels()
+    if label not in labels:
+        raise UserError(f"compare.methods: unknown method '{label}'{nearest(label, labels)}")
     name = label.removesuffix(MIXED)
     tree = settings.model_dump(mode="json")
     weight = (settings.method.likelihood_weight or PAPER_LIKELIHOOD_WEIGHT) if label != name else 0.0
     tree["method"] |= {"name": name, "likelihood_weight": weight}
-    if not METHODS[name].takes_correction:
+    if not registered_methods()[name].traits.takes_correction:
         tree["method"]["correction"] = 0.0
     for key, value in flatten(settings.compare.overrides.get(label, {})).items():
         set_leaf(tree, key, value)
@@ -178,7 +185,7 @@ def set_leaf(tree: dict[str, Any], key: str, value: Any) -> None:
     for section in sections:
         branch = tree.get(section, {})
         if not isinstance(branch, dict):
-            raise UserError(f"{key}: '{section}' is a value, not a section{_nearest(key, list(_known_keys()))}")
+            raise UserError(f"{key}: '{section}' is a value, not a section{nearest(key, list(_known_keys()))}")
         own = dict(branch)  # by an anchor, two sections of a YAML file may be one mapping
         tree[section] = own
         tree = own
@@ -200,7 +207,7 @@ def _read_tree(recipe: str | Path) -> dict[str, Any]:
         return tree
     else:
         raise UserError(
-            f"no recipe and no file '{recipe}'{_nearest(str(recipe), recipe_names())}; "
+            f"no recipe and no file '{recipe}'{nearest(str(recipe), recipe_names())}; "
             f"packaged recipes: {', '.join(recipe_names())}"
         )
     return parse_tree(text, path)
@@ -237,14 +244,11 @@ def _known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator
 
 
 def _sections_of(annotation: Any) -> list[type[BaseModel]]:
+    if annotation is MethodSettings:
+        return [method_section()]  # which methods there are is known only now
     if isinstance(annotation, type):
         return [annotation] if issubclass(annotation, BaseModel) else []
     return [section for part in get_args(annotation) for section in _sections_of(part)]
-
-
-def _nearest(wrong: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(wrong, known, n=1, cutoff=0.5)
-    return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 def _explain(fault: Any) -> str:
@@ -257,13 +261,13 @@ def _explain(fault: Any) -> str:
         keys = list(_known_keys())
         if key in keys:
             return f"{key}: not a setting of this data.task"
-        return f"unknown setting '{key}'{_nearest(key, keys)}"
+        return f"unknown setting '{key}'{nearest(key, keys)}"
     if fault["type"] in ("model_type", "model_attributes_type"):
         inside = [name for name in _known_keys() if name.rpartition(".")[0] == key]
         return f"{key}: a section, not a value; give {' or '.join(f'{name}=…' for name in inside[:3])}"
     if fault["type"] == "string_pattern_mismatch" and key == "score.name":
         known = f"known: {', '.join(SCORES)}, module:function"
-        return f"score.name: unknown score '{fault['input']}'{_nearest(fault['input'], SCORES)}; {known}"
+        return f"score.name: unknown score '{fault['input']}'{nearest(fault['input'], SCORES)}; {known}"
     if fault["type"] == "union_tag_invalid":
         return f"data.task: unknown task '{fault['ctx']['tag']}'; known: {', '.join(TASKS)}"
     if fault["type"] == "value_error":

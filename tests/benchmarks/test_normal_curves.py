@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evidence.normal_curves import DOCS, MOST_POINTS, OWN_MEASURES, main, measures_of, thin
-from seqcritic.method_settings import METHODS
+from seqcritic.contracts.registry import registered_methods
 from support import records
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,7 +41,7 @@ def test_the_points_are_those_of_the_metrics_and_suffice_to_draw(runs: Path, tmp
 
 
 def test_every_chart_has_its_name_and_a_curve_or_says_that_there_is_none(tmp_path: Path):
-    assert set(OWN_MEASURES) == set(METHODS)
+    assert set(OWN_MEASURES) == set(registered_methods())
     for name, measure in OWN_MEASURES.items():
         assert f"`{measure}`" in (DOCS / f"methods/{name}.md").read_text(encoding="utf-8"), "its page says what it is"
     measured = {"likelihood_loss": [[1.0, 3.0], [2.0, 2.0]], "valid_score": [[0.0, 40.0]]}

@@ -17,7 +17,7 @@ from seqcritic.comparing.plan import budget
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.digests import seal
-from seqcritic.method_settings import TYPICAL_COSTS
+from seqcritic.method_settings import typical_costs
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.calibration import measure_seconds
 from seqcritic.training.learner import Learner
@@ -211,7 +211,7 @@ def test_costs_are_really_measured(bare_recipe: Path, tmp_path: Path, capsys: py
     found = with_costs(settings, ("reinforce", "minimum-risk"), tmp_path / "out", build_task(settings.data))
     assert set(found.compare.costs) == {"reinforce", "minimum-risk", "critic", "actor-critic+likelihood"}
     assert found.compare.cost("minimum-risk") > found.compare.cost("reinforce") > 0
-    assert found.compare.costs != {name: TYPICAL_COSTS[name] for name in found.compare.costs}
+    assert found.compare.costs != {name: typical_costs()[name] for name in found.compare.costs}
     assert "measuring what an update costs here: likelihood, reinforce" in capsys.readouterr().err
     assert budget(found) == pytest.approx(
         6 * found.compare.cost("critic") + 6 * found.compare.cost("actor-critic+likelihood")

@@ -9,8 +9,8 @@ import pytest
 from seqcritic.comparing.compare import expand_labels
 from seqcritic.comparing.plan import PlannedRun, budget, check_budget, plan_runs, run_settings
 from seqcritic.config import Settings
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.errors import UserError
-from seqcritic.method_settings import METHODS
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import write_folder
 from seqcritic.training.progress import Progress
@@ -163,6 +163,6 @@ def test_overrides_of_a_method_reach_its_run(tmp_path: Path):
 
 
 def test_all_stands_for_every_method_and_names_are_not_repeated():
-    assert expand_labels(("all",)) == tuple(METHODS)
+    assert expand_labels(("all",)) == tuple(registered_methods())
     mixed = expand_labels(("likelihood", " all+likelihood", "likelihood", ""))
-    assert mixed == ("likelihood", *(f"{name}+likelihood" for name in METHODS if name != "likelihood"))
+    assert mixed == ("likelihood", *(f"{name}+likelihood" for name in registered_methods() if name != "likelihood"))

@@ -11,14 +11,14 @@ from torch import Tensor
 from foreign_actors import NUM_TOKENS, SIZE, SPECIAL, GrowingActor, LstmActor, make_actor, make_batch
 from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.contracts.actor import Actor, SpecialTokens
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.continuing import continue_prefixes
 from seqcritic.decoding.sampling import greedy, sample
-from seqcritic.method_settings import LABELS, METHODS, MIXED, MethodSettings
-from seqcritic.methods.networks import Networks
+from seqcritic.method_settings import MIXED, MethodSettings, method_labels, method_section
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.methods.registry import REWARD_METHODS
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import RecurrentCritic
@@ -155,25 +155,25 @@ def test_a_prefix_is_continued_by_the_actor_itself(actor: Actor):
 
 def make_networks(actor: Actor, settings: MethodSettings) -> Networks:
     """Return what a method needs beside an actor."""
-    networks, traits = Networks(actor), METHODS[settings.name]
+    networks, names = Networks(actor), {spec.name for spec in settings.networks}
     generator = torch.Generator().manual_seed(2)
-    if settings.follower_speed < 1:
+    if "delayed_actor" in names:
         networks.delayed_actor = copy.deepcopy(actor).requires_grad_(False)
-    if traits.needs_critic:
+    if "critic" in names:
         networks.critic = RecurrentCritic(CriticSettings(**SIZES), NUM_TOKENS, SIZE, generator).double()
         networks.target_critic = copy.deepcopy(networks.critic).requires_grad_(False)
-    if traits.needs_baseline:
+    if "baseline" in names:
         networks.baseline = LinearBaseline(SIZE).double()
     return networks
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-@pytest.mark.parametrize("label", [label for label in LABELS if label != "likelihood"])
+@pytest.mark.parametrize("label", [label for label in method_labels() if label != "likelihood"])
 def test_every_method_trains_an_actor_that_is_not_ours(label: str, kind: type[Actor]):
     name, mixed, _ = label.partition(MIXED)
-    settings = MethodSettings(name=name, likelihood_weight=0.1 if mixed else 0.0, target_samples=2)
+    settings = method_section()(name=name, likelihood_weight=0.1 if mixed else 0.0, target_samples=2)
     networks, score = make_networks(make_actor(kind), settings), EditDistanceScore(normalise=False)
-    method, batch = REWARD_METHODS[name](settings, score, True), make_batch(networks.actor.special)
+    method, batch = registered_methods()[name](settings, score, True), make_batch(networks.actor.special)
     if networks.critic is not None:
         CriticTraining(settings, score, True)(networks, batch, torch.Generator(), 0.0).loss.backward()
     method(networks, batch, torch.Generator().manual_seed(3), 0.5).loss.backward()

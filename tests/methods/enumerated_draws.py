@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from enumeration import gradients
-from seqcritic.methods.method import Outcome
+from seqcritic.contracts.method import Outcome
 
 
 @dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from seqcritic.config import Settings
+from seqcritic.contracts.networks import Networks
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
-from seqcritic.methods.networks import Networks
-from seqcritic.methods.registry import build_networks
+from seqcritic.methods.build import build_networks
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import settings_from
 

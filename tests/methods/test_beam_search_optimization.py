@@ -10,12 +10,16 @@ from torch import Tensor, nn
 
 from enumeration import gradients, largest_difference
 from seqcritic.contracts.actor import Actor, SpecialTokens
+from seqcritic.contracts.networks import Networks
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.reference_beam import Violations, find_violations
-from seqcritic.method_settings import BeamSearchOptimizationSettings
-from seqcritic.methods.beam_search_optimization import BeamSearchOptimization, beam_width, violation_costs
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.beam_search_optimization import (
+    BeamSearchOptimization,
+    BeamSearchOptimizationSettings,
+    beam_width,
+    violation_costs,
+)
 from seqcritic.scores.bleu import BleuScore
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch

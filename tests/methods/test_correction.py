@@ -11,13 +11,14 @@ from torch import Tensor
 from enumerated_gradients import wrong_values
 from enumeration import World, gradients, largest_difference, make_actor, make_batch, make_world
 from method_worlds import make_batch as several_examples
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.errors import UserError
-from seqcritic.method_settings import METHODS, MethodSettings
+from seqcritic.method_settings import method_section
 from seqcritic.methods import rollout
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.correction import CORRECTION, MEMORY, REST, AutomaticCorrection, least_error, with_gradient
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
-from seqcritic.methods.networks import Networks
 from seqcritic.settings_io import settings_from, with_method
 from test_entropy_actor_critic import TEMPERATURE, entropy_sums
 from test_estimators import SCORE, Estimator, Table, exact_loss_gradients, expected_gradients, random_table
@@ -36,7 +37,7 @@ def poor_table(world: World) -> Tensor:
 
 
 def method_of(correction: float | str, **changes: object) -> ActorCritic:
-    settings = MethodSettings(name="actor-critic", correction=correction, **changes)  # type: ignore[arg-type]
+    settings = method_section()(name="actor-critic", correction=correction, **changes)  # type: ignore[arg-type]
     return ActorCritic(settings, SCORE, True)
 
 
@@ -70,7 +71,7 @@ def test_with_exact_values_every_correction_gives_the_exact_gradient(eta, world,
 def test_it_corrects_the_regularised_return_with_any_soft_critic(world, monkeypatch):
     networks = networks_of(world, random_table)
     changes = {"correction": 1.0, "entropy_actor_critic": {"temperature": TEMPERATURE}}
-    method = EntropyActorCritic(MethodSettings(name="entropy-actor-critic", **changes), SCORE, True)
+    method = EntropyActorCritic(method_section()(name="entropy-actor-critic", **changes), SCORE, True)
     found = expected_gradients(method, networks, world, 1, monkeypatch)
     again = make_world(networks.actor)
     entropy = (again.sequence_probabilities * entropy_sums(again)[:, 0]).sum()
@@ -90,7 +91,7 @@ def test_values_that_are_no_share_are_refused(wrong):
         settings_from({"method": {"correction": wrong}})
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in ("actor-critic", "entropy-actor-critic")])
+@pytest.mark.parametrize("name", sorted(registered_methods().keys() - {"actor-critic", "entropy-actor-critic"}))
 def test_methods_without_a_correction_refuse_it_but_a_comparison_may_hold_them(name):
     with pytest.raises(UserError, match=rf"^method\.correction: only .*leave it 0 for {name}$"):
         settings_from({"method": {"name": name, "correction": "auto"}})

@@ -7,13 +7,12 @@ import torch
 
 from enumeration import World, gradients, largest_difference, make_actor, make_world
 from enumeration import make_batch as make_small_batch
+from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.draws import choose, draw_numbers, draw_uniform
-from seqcritic.method_settings import DaggerSettings
 from seqcritic.methods import rollout
-from seqcritic.methods.dagger import Dagger, expert_share, sample_mixture
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.dagger import Dagger, DaggerSettings, expert_share, sample_mixture
 from test_estimators import Estimator
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 

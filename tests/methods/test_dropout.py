@@ -8,15 +8,15 @@ from torch import Tensor
 
 from method_worlds import SCORE, make_batch, make_settings
 from seqcritic.config import Settings
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import decode_greedily
-from seqcritic.method_settings import METHODS
 from seqcritic.methods import self_critical
+from seqcritic.methods.build import build_method, build_networks
 from seqcritic.methods.counted_losses import log_taken
-from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import experience
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.methods.registry import build_method, build_networks
 from seqcritic.models.recurrence import reference_loops
 from seqcritic.settings_io import settings_from
 
@@ -98,7 +98,7 @@ def likelihood_of(networks: Networks, batch: Batch, generator: torch.Generator |
 
 
 @pytest.mark.parametrize("reward_dropout", ["held", "none"])
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "likelihood"])
+@pytest.mark.parametrize("method", [name for name in registered_methods() if name != "likelihood"])
 def test_the_likelihood_term_has_dropout_whatever_the_rewards_have(method, reward_dropout):
     settings, networks = make(method, reward_dropout, likelihood_weight=0.5)
     outcome = build_method(settings, "train", SCORE)(networks, make_batch(), seeded(), 0.0)

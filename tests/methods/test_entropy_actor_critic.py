@@ -15,8 +15,8 @@ from enumeration import (
 )
 from seqcritic.config import Settings
 from seqcritic.methods import losses
+from seqcritic.methods.build import build_method
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
-from seqcritic.methods.registry import build_method
 from seqcritic.tensors.packed import Packed
 from test_estimators import Estimator, expected_gradients, random_table
 from test_gradients import SCORE, make_batch, make_networks, make_settings

@@ -25,10 +25,11 @@ from enumeration import (
     make_world,
 )
 from method_worlds import SCORE, make_settings
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.decoding import sampling
 from seqcritic.methods import dagger, rollout, scheduled_sampling
-from seqcritic.methods.networks import Networks
-from seqcritic.methods.registry import REWARD_METHODS, build_networks
+from seqcritic.methods.build import build_networks
 from seqcritic.models.actor import Actor
 
 REFERENCE = (1, 2, 0)
@@ -58,7 +59,7 @@ def enumerate_method(
     name: str, networks: Networks, branches: Branches, progress: float, shaping: bool = True, **changes: object
 ) -> list[Tensor]:
     """Return the actor's expected gradient under a method."""
-    method = REWARD_METHODS[name](make_settings(name, **changes).method, SCORE, shaping)
+    method = registered_methods()[name](make_settings(name, **changes).method, SCORE, shaping)
     return expected_gradients(
         branches, lambda: method(networks, make_batch(), torch.Generator(), progress), networks.actor
     )

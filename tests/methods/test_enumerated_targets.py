@@ -15,10 +15,10 @@ from torch import Tensor
 
 from enumeration import NUM_TOKENS, gradients, largest_difference, make_actor, make_batch
 from method_worlds import SCORE, make_settings
+from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import edited_targets, raml
 from seqcritic.methods.edited_targets import _edit, _log_excess, edit_weight
-from seqcritic.methods.networks import Networks
 from test_raml import enumerated
 
 REFERENCE = torch.tensor([1, 2])

@@ -25,11 +25,11 @@ from enumeration import (
     make_batch,
     make_world,
 )
-from seqcritic.method_settings import METHODS, MethodSettings
+from seqcritic.contracts.method import Method
+from seqcritic.contracts.networks import BASELINE, CRITIC, Networks
+from seqcritic.contracts.registry import registered_methods
+from seqcritic.method_settings import method_section
 from seqcritic.methods import losses, rollout
-from seqcritic.methods.method import Method
-from seqcritic.methods.networks import Networks
-from seqcritic.methods.registry import REWARD_METHODS
 from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.scores.edit_distance import EditDistanceScore
@@ -79,18 +79,18 @@ class Estimator:
     table: Table = random_table
 
     def method(self, shaping: bool = True, likelihood_weight: float = 0.0, reward_dropout: str = "held") -> Method:
-        settings = MethodSettings(
+        settings = method_section()(
             name=self.name, likelihood_weight=likelihood_weight, reward_dropout=reward_dropout, **dict(self.knobs)
         )
-        return REWARD_METHODS[self.name](settings, SCORE, shaping)
+        return registered_methods()[self.name](settings, SCORE, shaping)
 
     def networks(self, world: World, dropout: float = 0.0) -> Networks:
         """Return what the method needs, each network as wrong as it may be."""
-        networks, needs = Networks(make_actor(dropout=dropout)), METHODS[self.name]
-        if needs.needs_critic:
+        networks, needs = Networks(make_actor(dropout=dropout)), registered_methods()[self.name].needs
+        if CRITIC in needs:
             values = self.table(world)
             networks.critic, networks.target_critic = TabularCritic(values), TabularCritic(values.clone())  # type: ignore[assignment]
-        if needs.needs_baseline:
+        if BASELINE in needs:
             networks.baseline = LinearBaseline(SIZES.hidden).double()
             nn.init.normal_(networks.baseline.linear.weight, std=3.0, generator=torch.Generator().manual_seed(1))
             nn.init.constant_(networks.baseline.linear.bias, -2.0)

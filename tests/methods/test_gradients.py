@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
+from seqcritic.contracts.networks import CRITIC, follow
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.vocabulary import END
-from seqcritic.method_settings import METHODS
 from seqcritic.methods import losses
-from seqcritic.methods.networks import follow
-from seqcritic.methods.registry import build_method
+from seqcritic.methods.build import build_method
 
 
 @pytest.mark.parametrize("loss_of", ["actor_critic", "reinforce", "critic", "likelihood"])
@@ -36,7 +36,7 @@ def test_nothing_after_the_end_token_has_gradient(loss_of):
     assert bool((gradient[mask].abs().sum(1) > 0).all())
 
 
-@pytest.mark.parametrize("method", [name for name, traits in METHODS.items() if traits.needs_critic])
+@pytest.mark.parametrize("method", [name for name, each in registered_methods().items() if CRITIC in each.needs])
 def test_the_critic_loss_gives_the_actor_no_gradient(method):
     settings = make_settings(method)
     networks = make_networks(settings)
@@ -46,7 +46,7 @@ def test_the_critic_loss_gives_the_actor_no_gradient(method):
     assert all(parameter.grad is not None for parameter in networks.critic.parameters())
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "likelihood"])
+@pytest.mark.parametrize("method", [name for name in registered_methods() if name != "likelihood"])
 def test_the_actor_gradient_treats_values_targets_and_states_as_constants(method):
     """Joint loss: the actor's gradient equals that of the actor's own terms; followers receive none at all."""
     settings = make_settings(method)

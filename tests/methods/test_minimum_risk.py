@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from enumeration import World, gradients, held_masks, largest_difference, make_actor, make_batch, make_world
-from seqcritic.method_settings import MethodSettings
+from seqcritic.contracts.method import Outcome
+from seqcritic.contracts.networks import Networks
+from seqcritic.method_settings import method_section
 from seqcritic.methods import rollout
-from seqcritic.methods.method import Outcome
 from seqcritic.methods.minimum_risk import MinimumRisk, repeated
-from seqcritic.methods.networks import Networks
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.scores.edit_distance import EditDistanceScore
 
@@ -26,7 +26,9 @@ def run(
     world = make_world(actor, masks=held_masks(actor))
     monkeypatch.setattr(rollout, "sample", lambda *rest: world.sample_of(rows))
     knobs = {"samples": len(rows), "sharpness": sharpness}
-    settings = MethodSettings(name="minimum-risk", minimum_risk=knobs, likelihood_weight=weight, reward_dropout="held")
+    settings = method_section()(
+        name="minimum-risk", minimum_risk=knobs, likelihood_weight=weight, reward_dropout="held"
+    )
     return MinimumRisk(settings, SCORE, True)(Networks(actor), make_batch(), torch.Generator(), 0.0)
 
 

@@ -7,13 +7,13 @@ import torch
 
 from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
+from seqcritic.contracts.method import Outcome
+from seqcritic.contracts.networks import Networks
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
-from seqcritic.methods.method import Outcome
+from seqcritic.methods.build import build_method
 from seqcritic.methods.mixer import likelihood_steps
-from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import experience
-from seqcritic.methods.registry import build_method
 
 LENGTH = 4  # of the batch's references, the end token counted
 

@@ -9,14 +9,14 @@ from torch import Tensor
 from enumeration import NUM_STEPS, NUM_TOKENS, World, largest_difference, make_actor, make_batch, make_world
 from seqcritic.config import CriticSettings
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
-from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.networks import Networks
+from seqcritic.method_settings import method_section
 from seqcritic.methods.outlook import all_values, token_outlooks
 from seqcritic.methods.policy_evaluation import evaluate_policy
-from seqcritic.methods.registry import REWARD_METHODS
 from seqcritic.methods.rollout import Rollout
 from seqcritic.models.critic import RecurrentCritic
 from seqcritic.scores.bleu import BleuScore
@@ -54,7 +54,7 @@ def test_with_what_is_left_of_the_exact_values_actor_critic_is_unbiased(monkeypa
     rest = world.exact_values() - outlooks(world)
     rest[:, :, END] = 5.0  # whatever the network says of it, the end is worth nothing more
     networks = add_to(world, rest)
-    method = REWARD_METHODS["actor-critic"](MethodSettings(name="actor-critic"), SCORE, True)
+    method = registered_methods()["actor-critic"](method_section()(name="actor-critic"), SCORE, True)
     found = expected_gradients(method, networks, world, 1, monkeypatch)
     assert largest_difference(found, exact_loss_gradients(networks)) < 1e-8
 
@@ -64,7 +64,7 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
     world = make_world(make_actor())
     sample = world.sample_of(range(len(world.sequences)))
     exact = world.exact_values()
-    settings = MethodSettings(name="actor-critic", variance_penalty=0.0, temporal_difference=temporal_difference)
+    settings = method_section()(name="actor-critic", variance_penalty=0.0, temporal_difference=temporal_difference)
 
     def judge(rest: Tensor) -> tuple[Tensor, float, float]:
         rollout = Rollout(sample, world.rewards, SPECIAL)
@@ -93,7 +93,7 @@ def test_values_on_view_are_those_of_training():
     nothing = torch.zeros(tokens.shape, dtype=torch.float64)
     sample = Sample(tokens, mask, probabilities, states, nothing, nothing)
     networks, score = Networks(actor, critic=critic, target_critic=critic), BleuScore(None)
-    method = MethodSettings(name="actor-critic", samples=2)
+    method = method_section()(name="actor-critic", samples=2)
     trained = evaluate_policy(
         networks, batch, Rollout(sample, nothing, SPECIAL), states, method, score, torch.Generator()
     ).values.padded()

@@ -13,8 +13,8 @@ from torch import Tensor
 from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.methods import edited_targets
+from seqcritic.methods.build import build_method
 from seqcritic.methods.edited_targets import draw_edited, edit_weight
-from seqcritic.methods.registry import build_method
 from seqcritic.scores.edit_distance import prefix_distances
 
 NUM_DRAWS = 40_000

@@ -10,10 +10,9 @@ import torch
 from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.draws import choose, draw_numbers
-from seqcritic.method_settings import ScheduledSamplingSettings
 from seqcritic.methods import losses, scheduled_sampling
-from seqcritic.methods.registry import build_method
-from seqcritic.methods.scheduled_sampling import mix_inputs, reference_share
+from seqcritic.methods.build import build_method
+from seqcritic.methods.scheduled_sampling import ScheduledSamplingSettings, mix_inputs, reference_share
 
 NUM_EXAMPLES = 40
 DECAYS = ("linear", "exponential", "inverse-sigmoid")

@@ -10,7 +10,7 @@ from enumeration import World, make_actor, make_batch, make_world
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import losses, rollout
-from seqcritic.methods.registry import build_method
+from seqcritic.methods.build import build_method
 from seqcritic.methods.rollout import Rollout, roll_out
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch

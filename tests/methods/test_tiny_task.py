@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import corrupt
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy
-from seqcritic.method_settings import METHODS
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
@@ -28,7 +28,7 @@ SCORE = EditDistanceScore(normalise=False)
 BATCH, RATE = 64, 2e-3
 NUM_WARM, NUM_CRITIC, NUM_TRAIN = 250, 400, 300
 SLOW = {"self-critical": 500, "raml": 500}  # few samples beat greedy search; targets are noisy
-LABELS = (*METHODS, "actor-critic+likelihood", "mixer+likelihood")
+LABELS = (*registered_methods(), "actor-critic+likelihood", "mixer+likelihood")
 SIZES = [f"{network}.{size}=16" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
 
 

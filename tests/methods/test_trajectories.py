@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
-from seqcritic.method_settings import LABELS
+from seqcritic.method_settings import method_labels
 from seqcritic.models.recurrence import reference_loops
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
@@ -48,7 +48,7 @@ def train(label: str, num_updates: int, dtype: torch.dtype, plain: bool) -> tupl
     return [measured[name] for measured in logged], weights
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", method_labels())
 def test_a_training_in_float64_follows_the_reference(label):
     ours, our_weights = train(label, NUM_UPDATES, torch.float64, plain=False)
     theirs, their_weights = train(label, NUM_UPDATES, torch.float64, plain=True)
@@ -58,7 +58,7 @@ def test_a_training_in_float64_follows_the_reference(label):
         assert torch.allclose(our, their, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", method_labels())
 def test_the_first_update_in_float32_follows_the_reference(label):
     ours, our_weights = train(label, 1, torch.float32, plain=False)
     theirs, their_weights = train(label, 1, torch.float32, plain=True)

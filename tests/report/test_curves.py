@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from seqcritic.method_settings import LABELS as METHOD_LABELS
+from seqcritic.method_settings import method_labels
 from seqcritic.report import Comparison, Curve, Point, draw_curves
 from seqcritic.report.drawing import PALETTE, style_of
 from seqcritic.report.labels import LINE_HEIGHT, flow, shorten, spread, text_width
@@ -148,22 +148,22 @@ def contrast(colour: str, ground: str) -> float:
 
 
 def test_every_method_of_the_largest_comparison_has_a_style_of_its_own() -> None:
-    curves = [make_curve(label, [50.0, 40.0]) for label in METHOD_LABELS]
+    curves = [make_curve(label, [50.0, 40.0]) for label in method_labels()]
     root = parse(draw_curves(curves, "CER"))
     groups = find_class(root, "method")
     drawn = [(node.get("stroke"), node.get("stroke-dasharray", "")) for node in find_class(root, "main")]
     keys = [(node.get("stroke"), node.get("stroke-dasharray", "")) for node in find_class(root, "key-line")]
-    assert len(set(drawn)) == len(METHOD_LABELS) > 20
+    assert len(set(drawn)) == len(method_labels()) > 20
     assert keys == drawn
-    assert len({group.get("class") for group in groups}) == len(METHOD_LABELS)
+    assert len({group.get("class") for group in groups}) == len(method_labels())
     legend = terminal_plot(curves, "CER").partition("compute (likelihood updates)")[2]
-    assert sorted(re.findall(r"\S (\S{4,})", legend)) == sorted(METHOD_LABELS)
-    assert len(set(re.findall(r"(\S) \S{4,}", legend))) == len(METHOD_LABELS) <= len(SYMBOLS)
+    assert sorted(re.findall(r"\S (\S{4,})", legend)) == sorted(method_labels())
+    assert len(set(re.findall(r"(\S) \S{4,}", legend))) == len(method_labels()) <= len(SYMBOLS)
 
 
 def test_the_style_sheet_knows_every_style_and_is_readable_on_light_and_dark() -> None:
     sheet = files("seqcritic.report").joinpath("page.css").read_text(encoding="utf-8")
-    names = {name for index in range(len(METHOD_LABELS)) for name in style_of(index).classes.split()}
+    names = {name for index in range(len(method_labels())) for name in style_of(index).classes.split()}
     for name in names:
         assert re.search(rf"\.{name} {{", sheet), name
     light, dark = sheet.split("prefers-color-scheme: dark")

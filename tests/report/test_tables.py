@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from seqcritic.method_settings import METHODS
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.report import Comparison, comparison_table, markdown_table
 from seqcritic.report.formats import format_compact, format_gain, format_minutes, format_p_value
 
@@ -104,11 +104,13 @@ def test_long_labels_leave_room_for_the_numbers(comparison: Comparison) -> None:
 
 
 def test_no_word_is_broken_in_eighty_columns(comparison: Comparison) -> None:
-    rows = [replace(comparison.rows[1], label=name, score=200.0 + place) for place, name in enumerate(METHODS)]
+    rows = [
+        replace(comparison.rows[1], label=name, score=200.0 + place) for place, name in enumerate(registered_methods())
+    ]
     printed = print_table(replace(comparison, rows=(comparison.rows[0], *rows[1:])), 80)
     assert "worse" in printed
     assert "against" in printed
-    for name in METHODS:
+    for name in registered_methods():
         assert name.rpartition("-")[2] in printed
     assert re.findall(r"10\.2|29\.9", printed), "the last column is whole"
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from seqcritic import draws
+from seqcritic.contracts.method import Outcome
 from seqcritic.draws import Share
 from seqcritic.errors import UserError
-from seqcritic.methods.method import Outcome
 from seqcritic.settings_io import load_recipe
 from seqcritic.training import learner as learning
 from seqcritic.training.checkpoint import CheckpointFolder
@@ -164,18 +164,18 @@ def spoil_update(number: int, error: Exception | None) -> Callable[[], None]:
     """Return what makes the losses of a process infinite, or raises an error, from an update on."""
 
     def spoil() -> None:
-        honest = learning.Learner._outcome
+        honest = learning.Learner._outcomes
         calls = 0
 
-        def outcome(self: learning.Learner, *arguments: object) -> Outcome:
+        def outcomes(self: learning.Learner, *arguments: object) -> Iterator[Outcome]:
             nonlocal calls
             calls += 1
-            found = honest(self, *arguments)
-            if calls >= number and error is not None:
-                raise error
-            return Outcome(found.loss * math.inf, found.measurements) if calls >= number else found
+            for found in honest(self, *arguments):
+                if calls >= number and error is not None:
+                    raise error
+                yield Outcome(found.loss * math.inf, found.measurements) if calls >= number else found
 
-        learning.Learner._outcome = outcome
+        learning.Learner._outcomes = outcomes
 
     return spoil
 

@@ -11,10 +11,10 @@ import torch
 
 from seqcritic.cli import main
 from seqcritic.config import Settings
+from seqcritic.contracts.method import Method, Outcome
+from seqcritic.contracts.networks import Networks
 from seqcritic.data.batch import Batch
-from seqcritic.methods.method import Method, Outcome
-from seqcritic.methods.networks import Networks
-from seqcritic.methods.registry import build_method
+from seqcritic.methods.build import build_method
 from seqcritic.scores.score import Score
 from seqcritic.training import learner
 from seqcritic.training.checkpoint import CheckpointFolder

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from seqcritic.method_settings import LABELS
+from seqcritic.method_settings import method_labels
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.learner import Learner
 from support import (
@@ -97,7 +97,7 @@ def translating(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return recipe, train_here(recipe, folder / "start", *method_overrides("actor-critic"), "phases.train.updates=0")
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", method_labels())
 def test_a_kill_changes_nothing_in_any_method(label: str, translating: tuple[Path, Path], tmp_path: Path):
     recipe, trained = translating
     overrides = [*method_overrides(label), f"start.actor={trained}"]

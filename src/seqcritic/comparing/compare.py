@@ -11,10 +11,11 @@ from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
 from seqcritic.config import Settings
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.task import build_task
 from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
-from seqcritic.method_settings import METHODS, MIXED, MIXED_LABELS
+from seqcritic.method_settings import MIXED, mixed_labels
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
 from seqcritic.report.page import render_page
@@ -76,7 +77,7 @@ def compare(
 
 def expand_labels(methods: tuple[str, ...]) -> tuple[str, ...]:
     """Return the labels without repetition; `all` stands for every method, `all+likelihood` for every mixture."""
-    groups = {"all": tuple(METHODS), "all" + MIXED: MIXED_LABELS}
+    groups = {"all": tuple(registered_methods()), "all" + MIXED: mixed_labels()}
     stripped = (label.strip() for label in methods)
     return tuple(dict.fromkeys(each for label in stripped if label for each in groups.get(label, (label,))))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from seqcritic.config import DeviceName
+from seqcritic.contracts.networks import Networks
 from seqcritic.data.corruption import derive_seed
 from seqcritic.diagnosing.baseline import fit_baseline
 from seqcritic.diagnosing.load import Patient, load_patient
@@ -19,7 +20,6 @@ from seqcritic.diagnosing.moments import NUM_GROUPS
 from seqcritic.diagnosing.token_values import measure_token_values
 from seqcritic.digests import unseal
 from seqcritic.errors import UserError
-from seqcritic.methods.networks import Networks
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.report.diagnosis import Diagnosis, DiagnosisRow, TokenValues, join_diagnoses
 from seqcritic.training.display import Display, PlainDisplay

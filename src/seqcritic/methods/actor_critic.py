@@ -17,18 +17,21 @@ with η ≠ 0 there is no delayed actor, as in REINFORCE. `auto` finds η (corre
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.networks import CRITIC, DELAYED_ACTOR, TARGET_CRITIC, Networks, NetworkSpec
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.correction import CORRECTION, REST, AutomaticCorrection, gradient_of, with_gradient
 from seqcritic.methods.counted_losses import log_taken, soft_values
 from seqcritic.methods.losses import mean_over_sequences
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.policy_evaluation import Evaluation, evaluate_policy
 from seqcritic.methods.rollout import Draw
@@ -36,9 +39,13 @@ from seqcritic.scores.score import Score
 from seqcritic.tensors.packed import Packed
 
 
+@register_method
 class ActorCritic(RewardMethod):
     """The actor follows the critic's values of all tokens; the critic follows the delayed actor's returns."""
 
+    name = "actor-critic"
+    traits = Traits(3.2, 3.8, takes_correction=True)
+    needs: ClassVar[tuple[NetworkSpec, ...]] = (DELAYED_ACTOR, CRITIC, TARGET_CRITIC)
     trains: tuple[str, ...] = ("actor", "critic")
 
     def __init__(self, settings: MethodSettings, score: Score, shaping: bool) -> None:

@@ -23,22 +23,32 @@ Shapes: B examples, T tokens, V vocabulary, N violations.
 from __future__ import annotations
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.reference_beam import Violations, find_violations
-from seqcritic.method_settings import BeamSearchOptimizationSettings
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import log_taken
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
 from seqcritic.scores.score import Score
+from seqcritic.sections import Section, Several
 from seqcritic.tensors import rows
 
 MARGIN = 1.0
+
+
+class BeamSearchOptimizationSettings(Section):
+    """Of `beam-search-optimization`."""
+
+    initial_width: Several = Field(2, description="K of the training beam at first; 2 in the paper")
+    width: Several = Field(6, description="K at last, one more than the beam that is searched with; 6 in the paper")
 
 
 def beam_width(settings: BeamSearchOptimizationSettings, progress: float) -> int:
@@ -47,10 +57,15 @@ def beam_width(settings: BeamSearchOptimizationSettings, progress: float) -> int
     return first + int(progress * (settings.width - first + 1))
 
 
+@register_method
 class BeamSearchOptimization(RewardMethod):
     """The actor learns to keep the reference in its beam, where what would replace it scores badly."""
 
+    name = "beam-search-optimization"
+    Settings = BeamSearchOptimizationSettings
+    traits = Traits(3.0, 3.1)
     trains: tuple[str, ...] = ("actor",)
+    own: BeamSearchOptimizationSettings
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the loss of the violations of one search; draws nothing but what is dropped."""
@@ -58,7 +73,7 @@ class BeamSearchOptimization(RewardMethod):
         masks = draw_reward_masks(actor, batch, self.settings, generator)
         memory = actor.encode(batch.sources, batch.source_mask, masks)
         likelihood = encode_for_likelihood(actor, batch, memory, masks, self.settings, generator)
-        width = beam_width(self.settings.beam_search_optimization, progress)
+        width = beam_width(self.own, progress)
         found = find_violations(actor, rows.detach(memory), batch.references, batch.reference_mask, width, MARGIN)
         costs = violation_costs(found, batch.references, self.score, actor.special)
 

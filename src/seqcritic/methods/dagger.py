@@ -19,20 +19,32 @@ from __future__ import annotations
 from functools import partial
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.method import Traits
+from seqcritic.contracts.networks import CRITIC, TARGET_CRITIC, Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import Sample, collect
 from seqcritic.draws import choose, draw_numbers, draw_uniform
-from seqcritic.method_settings import DaggerSettings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.counted_losses import likelihood_loss
-from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw
+from seqcritic.sections import Positive, Section, Share
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
+
+
+class DaggerSettings(Section):
+    """Of `dagger`."""
+
+    iterations: Positive = Field(20, description="N: equal shares of the updates, each with its own β")
+    decay: Share = Field(
+        0.0, description="p of β_i = p^(i-1), how often the expert chooses the token; 0: in the first iteration only"
+    )
 
 
 def expert_share(settings: DaggerSettings, progress: float) -> float:
@@ -40,8 +52,15 @@ def expert_share(settings: DaggerSettings, progress: float) -> float:
     return settings.decay ** int(settings.iterations * progress)
 
 
+@register_method
 class Dagger(ActorCritic):
     """The actor imitates the token of the highest value at the states that expert and actor visit."""
+
+    name = "dagger"
+    Settings = DaggerSettings
+    traits = Traits(2.9, 3.6)
+    needs = (CRITIC, TARGET_CRITIC)
+    own: DaggerSettings
 
     def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
         """Return −Σ_t log p(argmax_a Q̂(a)) from packed logits and values [N, V]."""
@@ -49,7 +68,7 @@ class Dagger(ActorCritic):
 
     def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
         """Return the mixture of expert and actor; None, the actor alone, where β = 0."""
-        share = expert_share(self.settings.dagger, progress)
+        share = expert_share(self.own, progress)
         if share == 0:
             return None
         assert networks.critic is not None

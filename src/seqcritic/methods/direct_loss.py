@@ -20,20 +20,37 @@ Shapes: B examples, N candidates of each, T tokens, V vocabulary.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.data.batch import pad as pad_lists
 from seqcritic.decoding.beam import search_memory
 from seqcritic.methods.counted_losses import log_taken
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
 from seqcritic.methods.rollout import prefix_scores, roll_out, sample_limits
+from seqcritic.sections import Factor, Samples, Section
 from seqcritic.tensors import rows
+
+
+class DirectLossSettings(Section):
+    """Of `direct-loss`."""
+
+    direction: Literal["better", "worse", "both"] = Field(
+        "both", description="towards better answers, away from worse ones (the paper's two), or their mean"
+    )
+    epsilon: Factor = Field(1.0, description="ε: nats that a point of the score is worth in the augmented decoding")
+    width: Samples = Field(4, description="of the beam, whose best are candidates; exact search in the paper")
+    samples: Samples = Field(4, description="sampled candidates for each example; none in the paper")
 
 
 def choose_pairs(log_probabilities: Tensor, scores: Tensor, low: float, high: float) -> Tensor:
@@ -49,14 +66,19 @@ def direct_loss(pair_log_probabilities: Tensor, low: float, high: float) -> Tens
     return (pair_log_probabilities[:, 0] - pair_log_probabilities[:, 1]).mean() / (high - low)
 
 
+@register_method
 class DirectLoss(RewardMethod):
     """The actor moves from what it decodes to what it would decode if it knew the score."""
 
+    name = "direct-loss"
+    Settings = DirectLossSettings
+    traits = Traits(4.1, 4.8)
     trains: tuple[str, ...] = ("actor",)
+    own: DirectLossSettings
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the direct loss on pairs of candidates."""
-        own = self.settings.direct_loss
+        own = self.own
         low = 0.0 if own.direction == "better" else -own.epsilon
         high = 0.0 if own.direction == "worse" else own.epsilon
         actor = networks.actor
@@ -90,7 +112,7 @@ class DirectLoss(RewardMethod):
         self, actor: Actor, memory: Memory, batch: Batch, generator: torch.Generator
     ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """Return tokens [B, N, T], log-probabilities and scores [B, N] of the beam's best and samples; what to log."""
-        own = self.settings.direct_loss
+        own = self.own
         repeated = batch.repeat(own.samples)
         rollout = roll_out(
             actor, rows.repeat(rows.detach(memory), own.samples), repeated, self.score, self.shaping, generator
@@ -113,7 +135,7 @@ class DirectLoss(RewardMethod):
 
     def _search(self, actor: Actor, memory: Memory, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the beam's best [B, W, T] and their log-probabilities [B, W]; the last again where there are fewer."""
-        width = self.settings.direct_loss.width
+        width = self.own.width
         found = search_memory(actor, memory, sample_limits(actor.special, batch), width, num_best=width)
         full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
         tokens, _ = pad_lists([hypothesis.tokens for hypotheses in full for hypothesis in hypotheses])

@@ -15,16 +15,38 @@ the expected gradient is that of the regularised return.
 
 from __future__ import annotations
 
+from pydantic import Field
 from torch import Tensor
 
+from seqcritic.contracts.method import Traits
+from seqcritic.contracts.registry import register_method
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.counted_losses import soft_values
 from seqcritic.methods.losses import mean_over_sequences
+from seqcritic.sections import Section, Weight
 from seqcritic.tensors.packed import Packed
 
 
+class EntropyActorCriticSettings(Section):
+    """Of `entropy-actor-critic`."""
+
+    temperature: Weight = Field(0.04, description="τ: worth of a nat of entropy; the authors' value for translation")
+
+
+@register_method
 class EntropyActorCritic(ActorCritic):
     """Actor-critic whose policy is rewarded for its entropy."""
+
+    name = "entropy-actor-critic"
+    Settings = EntropyActorCriticSettings
+    traits = Traits(3.0, 3.5, takes_correction=True)
+    own: EntropyActorCriticSettings
+
+    @classmethod
+    def temperature(cls, own: Section) -> float:
+        """Return τ."""
+        assert isinstance(own, EntropyActorCriticSettings)
+        return own.temperature
 
     def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
         """Return −Σ_t [Σ_a p(a) Q̂(a) + τ H(p)] from packed logits and values [N, V]."""

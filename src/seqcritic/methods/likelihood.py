@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import torch
 
+from seqcritic.contracts.method import Method, Outcome, Traits
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods.counted_losses import likelihood_loss
-from seqcritic.methods.method import Method, Outcome
-from seqcritic.methods.networks import Networks
+from seqcritic.sections import Section
 
 
+@register_method
 class Likelihood(Method):
     """Train the actor to predict each reference token from the reference tokens before it."""
 
+    name = "likelihood"
+    traits = Traits(1.0, 1.0)
     trains: tuple[str, ...] = ("actor",)
+
+    def __init__(self, settings: Section, score: object, shaping: bool) -> None:
+        """Take what every method is given; nothing of it has a use here."""
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the negative log-likelihood of the references; draws nothing but what is dropped."""

@@ -13,15 +13,28 @@ Shapes: B examples, K = n + 1 candidates each, T tokens.
 from __future__ import annotations
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.rollout import prefix_scores
+from seqcritic.sections import Factor, Samples, Section
+
+
+class MinimumRiskSettings(Section):
+    """The subset over which the risk is taken, and how sharp the distribution on it is."""
+
+    samples: Samples = Field(
+        10, description="n: samples for each example, besides the reference; 100 in the source, at ten times the cost"
+    )
+    sharpness: Factor = Field(5e-3, description="α; 5e-3 in the source")
 
 
 def repeated(candidates: Tensor) -> Tensor:
@@ -36,14 +49,19 @@ def risk(log_probabilities: Tensor, scores: Tensor, left_out: Tensor, sharpness:
     return -(weights * scores).sum(dim=1).mean()
 
 
+@register_method
 class MinimumRisk(RewardMethod):
     """Make the better candidates of each example likelier at the expense of the worse."""
 
+    name = "minimum-risk"
+    Settings = MinimumRiskSettings
+    traits = Traits(9.1, 9.1)
     trains: tuple[str, ...] = ("actor",)
+    own: MinimumRiskSettings
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the risk over samples and references."""
-        own, common = self.settings.minimum_risk, self.settings
+        own, common = self.own, self.settings
         seen = experience(
             networks,
             batch,

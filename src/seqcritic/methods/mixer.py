@@ -16,14 +16,26 @@ from __future__ import annotations
 import math
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
+from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.networks import BASELINE, Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods.losses import mean_over_sequences
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import experience
 from seqcritic.methods.reinforce import linear_baseline_losses
+from seqcritic.sections import Count, Section
+
+
+class MixerSettings(Section):
+    """How fast REINFORCE takes over from the sequence's end."""
+
+    step: Count = Field(
+        2, description="Δ: tokens that go over to REINFORCE at each stage; 2 in the source, 3 for its translation"
+    )
 
 
 def likelihood_steps(length: int, step: int, progress: float) -> int:
@@ -34,10 +46,16 @@ def likelihood_steps(length: int, step: int, progress: float) -> int:
     return max(0, length - step * stage)
 
 
+@register_method
 class Mixer(RewardMethod):
     """The reference's first tokens are given and learned by likelihood, what follows is drawn and rewarded."""
 
+    name = "mixer"
+    Settings = MixerSettings
+    traits = Traits(1.5, 2.1)
+    needs = (BASELINE,)
     trains: tuple[str, ...] = ("actor", "baseline")
+    own: MixerSettings
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss plus the baseline's squared error."""
@@ -61,5 +79,5 @@ class Mixer(RewardMethod):
     def _num_given(self, batch: Batch, progress: float) -> Tensor:
         """Return s of every sample, [B·M]."""
         lengths = batch.reference_mask.sum(dim=1)
-        steps = [likelihood_steps(length, self.settings.mixer.step, progress) for length in lengths.tolist()]
+        steps = [likelihood_steps(length, self.own.step, progress) for length in lengths.tolist()]
         return torch.tensor(steps, device=lengths.device).repeat_interleave(self.settings.samples)

@@ -23,13 +23,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.method import Outcome
+from seqcritic.contracts.networks import Networks
 from seqcritic.data.batch import Batch
 from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import expected_values, taken_and_penalties
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import draw_reward_masks
 from seqcritic.methods.outlook import add_outlooks, token_outlooks
 from seqcritic.methods.rollout import Rollout, roll_out

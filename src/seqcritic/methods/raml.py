@@ -13,20 +13,37 @@ Shapes: B examples, M targets each, T tokens.
 from __future__ import annotations
 
 import torch
+from pydantic import Field
 
+from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.edited_targets import draw_edited
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import score_beside_references
 from seqcritic.scores.edit_distance import prefix_distances
+from seqcritic.sections import Section, Share
 
 
+class RamlSettings(Section):
+    """How far the targets are from the references."""
+
+    temperature: Share = Field(
+        0.85, description="τ of exp(−d (1 + ln v) / τ), d the edit distance, v the number of tokens; 0 is likelihood"
+    )
+
+
+@register_method
 class Raml(RewardMethod):
     """Train the actor on edited references."""
 
+    name = "raml"
+    Settings = RamlSettings
+    traits = Traits(1.4, 1.9)
     trains: tuple[str, ...] = ("actor",)
+    own: RamlSettings
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the negative log-likelihood of the drawn targets."""
@@ -38,7 +55,7 @@ class Raml(RewardMethod):
         ordinary = special.ordinary(actor.num_tokens).to(repeated.references.device)
         numbered = torch.searchsorted(ordinary, repeated.references) + 1
         numbered = numbered.masked_fill(~repeated.reference_mask | special.is_end(repeated.references), 0)
-        edited, lengths = draw_edited(numbered, reference_lengths, len(ordinary), settings.raml.temperature, generator)
+        edited, lengths = draw_edited(numbered, reference_lengths, len(ordinary), self.own.temperature, generator)
         tokens = torch.cat([ordinary.new_tensor([special.padding]), ordinary])[edited]
         targets = torch.nn.functional.pad(tokens, (0, 1), value=special.padding)
         targets = targets.scatter(1, lengths[:, None], special.end[0])

@@ -13,18 +13,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.networks import BASELINE, CRITIC, TARGET_CRITIC, Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import soft_values
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
 
 
+@register_method
 class Reinforce(RewardMethod):
     """REINFORCE with a learned linear baseline on the actor's states."""
 
+    name = "reinforce"
+    traits = Traits(1.5, 2.2)
+    needs = (BASELINE,)
     trains: tuple[str, ...] = ("actor", "baseline")
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
@@ -50,9 +56,13 @@ def linear_baseline_losses(
     return losses.reinforce_loss(log_taken, returns, baselines.detach(), counted), baseline_loss
 
 
+@register_method
 class ReinforceCritic(RewardMethod):
     """REINFORCE with the critic's expected value under the actor as the baseline."""
 
+    name = "reinforce-critic"
+    traits = Traits(3.0, 3.6)
+    needs = (CRITIC, TARGET_CRITIC)
     trains: tuple[str, ...] = ("actor", "critic")
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:

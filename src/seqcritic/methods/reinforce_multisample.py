@@ -8,21 +8,37 @@ one: the same direction at a smaller scale.
 
 from __future__ import annotations
 
+from pydantic import Field
 from torch import Tensor
 
+from seqcritic.contracts.method import Traits
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
-from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import Experience
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
+from seqcritic.sections import Section, Several
 
 
+class ReinforceMultisampleSettings(Section):
+    """REINFORCE with the other samples as the baseline."""
+
+    samples: Several = Field(4, description="M: samples for each example; instead of method.samples")
+
+
+@register_method
 class ReinforceMultisample(SequenceReinforce):
     """Several samples of one example are each other's baseline; nothing has to be learned."""
+
+    name = "reinforce-multisample"
+    Settings = ReinforceMultisampleSettings
+    traits = Traits(3.4, 4.2)
+    own: ReinforceMultisampleSettings
 
     @property
     def num_samples(self) -> int:
         """M, at least 2."""
-        return self.settings.reinforce_multisample.samples
+        return self.own.samples
 
     def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:
         """Return the mean return [B, M] of the other samples."""

@@ -16,18 +16,35 @@ Shapes: B examples, T reference tokens, V vocabulary.
 from __future__ import annotations
 
 import math
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
+from seqcritic.bounds import LARGEST
 from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.draws import choose, draw_numbers, draw_uniform
-from seqcritic.method_settings import ScheduledSamplingSettings
 from seqcritic.methods.counted_losses import likelihood_loss
-from seqcritic.methods.method import Outcome, RewardMethod
-from seqcritic.methods.networks import Networks
+from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.sections import Rate, Section
+
+
+class ScheduledSamplingSettings(Section):
+    """How the share ε of reference tokens among the inputs decays from the first update of the phase to its last."""
+
+    decay: Literal["linear", "exponential", "inverse-sigmoid"] = Field(
+        "inverse-sigmoid", description="the curve of ε, the chance that an input is the reference's token"
+    )
+    final: Rate = Field(0.25, description="ε at the phase's end; 1 is likelihood")
+    steepness: Annotated[float, Field(ge=1, le=LARGEST, allow_inf_nan=False)] = Field(
+        100.0, description="k of the inverse sigmoid, which starts at ε = k / (k + 1)"
+    )
 
 
 def reference_share(settings: ScheduledSamplingSettings, progress: float) -> float:
@@ -58,15 +75,20 @@ def mix_inputs(actor: Actor, memory: Memory, references: Tensor, coins: Tensor, 
     return inputs
 
 
+@register_method
 class ScheduledSampling(RewardMethod):
     """Likelihood of the references after inputs that are partly the actor's own; no reward."""
 
+    name = "scheduled-sampling"
+    Settings = ScheduledSamplingSettings
+    traits = Traits(1.3, 1.8)
     trains: tuple[str, ...] = ("actor",)
+    own: ScheduledSamplingSettings
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the negative log-likelihood of the references given the mixed inputs."""
         actor, references = networks.actor, batch.references
-        share = reference_share(self.settings.scheduled_sampling, progress)
+        share = reference_share(self.own, progress)
         # What is drawn is an input, not a prediction to be rewarded; it has the masks of the loss all the same.
         memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
         size = (references.shape[1], len(batch))

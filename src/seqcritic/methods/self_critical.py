@@ -13,16 +13,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.method import Traits
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import decode_greedily
-from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import Experience
 from seqcritic.methods.rollout import prefix_scores, sample_limits
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 
 
+@register_method
 class SelfCritical(SequenceReinforce):
     """The return of greedy search is subtracted from that of every sample."""
+
+    name = "self-critical"
+    traits = Traits(1.9, 2.5)
 
     def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:
         """Return the greedy prediction's return [B, 1], by the policy that drew the samples, its dropout included."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 from seqcritic.config import Settings
+from seqcritic.contracts.method import Method, Outcome
+from seqcritic.contracts.networks import NetworkSpec, follow
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Share, SharedGenerator
 from seqcritic.errors import NonFiniteError
+from seqcritic.methods.build import build_method, build_networks, count_numbers
 from seqcritic.methods.correction import FIRST_BETA
-from seqcritic.methods.method import Method, Outcome
-from seqcritic.methods.networks import follow
-from seqcritic.methods.registry import build_method, build_networks, count_numbers
 from seqcritic.scores.score import Score
 from seqcritic.training.checkpoint import (
     load_optimiser,
@@ -76,24 +77,27 @@ class Learner:
         networks = self.networks
         if phase == "critic" and networks.critic is not None and self.settings.critic.from_actor:
             networks.critic.take_over(networks.actor)
-        if networks.delayed_actor is not None:
-            follow(networks.delayed_actor, networks.actor, 1.0)
-        if networks.target_critic is not None and networks.critic is not None:
-            follow(networks.target_critic, networks.critic, 1.0)
+        for spec, leader in self._copies():
+            follow(networks[spec.name], networks[leader], 1.0)
         self.optimisers = {
-            name: torch.optim.Adam(getattr(networks, name).parameters(), betas=(FIRST_BETA, 0.999), fused=True)
+            name: torch.optim.Adam(networks[name].parameters(), betas=(FIRST_BETA, 0.999), fused=True)
             for name in self.method.trains
         }
 
     def update(self, batch: Batch, rate: float, progress: float = 0.0) -> dict[str, float]:
-        """Make one update of every network the method trains, let the followers follow, return what to log.
+        """Make the optimiser steps that the method makes of one batch, mostly one; return what to log, their means.
 
         The batch is that of all processes; this one takes its share of it. `progress` is the share of the phase's
         updates already made.
         """
-        assert self.method is not None, "a phase has begun"
         share = self.processes.share(len(batch))
-        outcome = self._outcome(batch, share, progress)
+        steps = [self._step(outcome, rate, share) for outcome in self._outcomes(batch, share, progress)]
+        assert steps, "a method makes at least one step"
+        return steps[0] if len(steps) == 1 else _means(steps)
+
+    def _step(self, outcome: Outcome, rate: float, share: Share) -> dict[str, float]:
+        """Make one step of every network the method trains, let the followers follow, return what to log."""
+        assert self.method is not None, "a phase has begun"
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
         strange = [name for name, value in measurements.items() if not math.isfinite(value)]
         _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
@@ -101,7 +105,7 @@ class Learner:
             optimiser.zero_grad(set_to_none=True)
         outcome.loss.backward()  # type: ignore[no-untyped-call]
         measurements = self.processes.average(measurements, share.fraction)
-        self.processes.average_gradients((getattr(self.networks, name) for name in self.optimisers), share.fraction)
+        self.processes.average_gradients((self.networks[name] for name in self.optimisers), share.fraction)
         for name in self.optimisers:
             measurements[f"{name}_gradient_norm"] = self._clip(name)
         for name, optimiser in self.optimisers.items():
@@ -112,8 +116,8 @@ class Learner:
         self._move_followers()
         return measurements
 
-    def _outcome(self, batch: Batch, share: Share, progress: float) -> Outcome:
-        """Return the loss of a share of the batch.
+    def _outcomes(self, batch: Batch, share: Share, progress: float) -> Iterator[Outcome]:
+        """Yield the losses of a share of the batch, each made when the step before it is done.
 
         Its generators are seeded by one draw, so that the run's own moves alike in all processes, whatever a method
         draws.
@@ -124,8 +128,13 @@ class Learner:
         generator.share = share
         own = batch if len(share) == share.total else batch.part(share.first, share.last)
         assert self.method is not None, "a phase has begun"
-        with computing(self.settings.precision, self.device):
-            return self.method(self.networks, own.to(self.device), generator, progress)
+        outcomes = self.method.updates(self.networks, own.to(self.device), generator, progress)
+        while True:
+            with computing(self.settings.precision, self.device):  # of the loss alone, not of the step that follows
+                outcome = next(outcomes, None)
+            if outcome is None:
+                return
+            yield outcome
 
     def tensors(self) -> TensorGroups:
         """Return everything as named tensors; `actor` is the best actor so far, for whoever loads the folder."""
@@ -161,7 +170,7 @@ class Learner:
     def _clip(self, name: str) -> float:
         """Limit the gradient's norm and return what it was."""
         limit = self.settings.training.clip_norm
-        parameters = list(getattr(self.networks, name).parameters())
+        parameters = list(self.networks[name].parameters())
         norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
         _require_finite(f"the gradient of the {name}", norm)
         if limit is not None and norm.item() > limit:
@@ -169,11 +178,22 @@ class Learner:
         return norm.item()
 
     def _move_followers(self) -> None:
-        networks, method = self.networks, self.settings.method
-        if networks.delayed_actor is not None and "actor" in self.optimisers:
-            follow(networks.delayed_actor, networks.actor, method.follower_speed)
-        if networks.target_critic is not None and networks.critic is not None and "critic" in self.optimisers:
-            follow(networks.target_critic, networks.critic, method.gamma_phi)
+        for spec, leader in self._copies():
+            rate = self.settings.method.rate_of(spec)
+            if leader in self.optimisers and rate > 0:
+                follow(self.networks[spec.name], self.networks[leader], rate)
+
+    def _copies(self) -> Iterator[tuple[NetworkSpec, str]]:
+        """Yield the target copies, each with the name of the network that it follows."""
+        for spec in self.settings.method.networks:
+            if spec.copy_of is not None:
+                yield spec, spec.copy_of
+
+
+def _means(steps: list[dict[str, float]]) -> dict[str, float]:
+    """Return the mean of each measurement over the steps that have it."""
+    found = {name: [step[name] for step in steps if name in step] for step in steps for name in step}
+    return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 def _require_finite(what: str, value: Tensor) -> None:

@@ -9,12 +9,12 @@ import torch
 from transformers import GenerationMixin
 
 from seqcritic.config import CriticSettings
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.sampling import decode_greedily, sample
-from seqcritic.method_settings import METHODS, MethodSettings
-from seqcritic.methods.networks import Networks
-from seqcritic.methods.registry import REWARD_METHODS
+from seqcritic.method_settings import method_section
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import RecurrentCritic
 from seqcritic.models.hf.actor import HuggingFaceActor
@@ -167,17 +167,19 @@ def test_dropout_is_seeded_off_in_drawing_and_repeats(family):
 def test_methods_train_it(family, label):
     name, mixed, _ = label.partition("+")
     actor = make_actor(family, dropout=0.1)
-    settings = MethodSettings(name=name, likelihood_weight=0.1 if mixed else 0.0, gamma_theta=1.0)
+    settings = method_section()(name=name, likelihood_weight=0.1 if mixed else 0.0, gamma_theta=1.0)
     networks, generator = Networks(actor), torch.Generator().manual_seed(2)
-    if METHODS[name].needs_critic:
+    kind = registered_methods()[name]
+    needed = {spec.name for spec in kind.needs}
+    if "critic" in needed:
         sizes = CriticSettings(embedding=6, hidden=6, attention=6)
         networks.critic = RecurrentCritic(sizes, NUM_TOKENS, actor.state_size, generator)
         networks.target_critic = copy.deepcopy(networks.critic).requires_grad_(False)
-    if METHODS[name].needs_baseline:
+    if "baseline" in needed:
         networks.baseline = LinearBaseline(actor.state_size)
     references = torch.tensor([[9, 4, END], [12, END, PADDING], [6, 7, END]])
     batch = Batch(sources_of(family), MASK, references, references != PADDING)
-    method = REWARD_METHODS[name](settings, EditDistanceScore(normalise=False), True)
+    method = kind(settings, EditDistanceScore(normalise=False), True)
     method(networks, batch, generator, 0.5).loss.backward()
     # What stands under the model's own head and body has a gradient; unused parts (global attention) have none.
     moved = [parameter for parameter in actor.model.parameters() if parameter.grad is not None]

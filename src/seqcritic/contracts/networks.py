@@ -1,0 +1,83 @@
+"""The networks a method may use, how it says which it needs, and the rule by which target copies follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.critic import Critic
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """A network that a method needs beside the actor: the critic, the baseline, or a target copy of another network.
+
+    A copy starts each phase as what it is a copy of, and follows it at `rate` after every optimiser step that moves
+    that: a number, or the name of the setting under `method` that holds it. A copy at rate 0 stays as the phase found
+    it. A copy that is `spared_at_one` is not made where the rate is 1, at which it would be the network itself.
+    """
+
+    name: str
+    copy_of: str | None = None
+    rate: float | str = 0.0
+    spared_at_one: bool = False
+
+    def __post_init__(self) -> None:
+        if self.copy_of is None and self.name not in ("critic", "baseline"):
+            raise ValueError(f"a network '{self.name}' is neither the critic, nor the baseline, nor a copy of another")
+
+
+CRITIC = NetworkSpec("critic")
+TARGET_CRITIC = NetworkSpec("target_critic", copy_of="critic", rate="gamma_phi")
+DELAYED_ACTOR = NetworkSpec("delayed_actor", copy_of="actor", rate="follower_speed", spared_at_one=True)
+BASELINE = NetworkSpec("baseline")
+
+
+@dataclass
+class Networks:
+    """The actor, and what the method needs beside it; None where the method has no use for it.
+
+    `others`: copies under names of the method's own.
+    """
+
+    actor: Actor
+    delayed_actor: Actor | None = None
+    critic: Critic | None = None
+    target_critic: Critic | None = None
+    baseline: nn.Module | None = None
+    others: dict[str, nn.Module] = field(default_factory=dict)
+
+    def named(self) -> dict[str, nn.Module]:
+        """Return the networks that exist, by name."""
+        known = {name: network for name, network in vars(self).items() if isinstance(network, nn.Module)}
+        return known | self.others
+
+    def __getitem__(self, name: str) -> nn.Module:
+        """Return the network of a name."""
+        return self.named()[name]
+
+    def __setitem__(self, name: str, network: nn.Module) -> None:
+        """Give a network its place."""
+        if name in vars(self):
+            setattr(self, name, network)
+        else:
+            self.others[name] = network
+
+    @property
+    def sampling_actor(self) -> Actor:
+        """The actor that predictions are drawn from: the delayed one where there is one."""
+        return self.actor if self.delayed_actor is None else self.delayed_actor
+
+
+@torch.no_grad()
+def follow(follower: nn.Module, leader: nn.Module, speed: float) -> None:
+    """θ' = γ θ + (1 − γ) θ' of the weights; buffers, such as running means or tables, are copied as they are."""
+    ours: list[Tensor] = list(follower.parameters())
+    theirs: list[Tensor] = list(leader.parameters())
+    torch._foreach_mul_(ours, 1 - speed)
+    torch._foreach_add_(ours, theirs, alpha=speed)
+    for own, their in zip(follower.buffers(), leader.buffers(), strict=True):
+        own.copy_(their)

@@ -1,0 +1,53 @@
+"""What a phase runs: its method, and the networks that one needs."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+
+from seqcritic.config import Settings
+from seqcritic.contracts.method import Method
+from seqcritic.contracts.networks import Networks
+from seqcritic.methods.likelihood import Likelihood
+from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.models.baseline import LinearBaseline
+from seqcritic.models.build import build_actor, build_critic
+from seqcritic.scores.score import Score
+
+
+def build_method(settings: Settings, phase: str, score: Score) -> Method:
+    """Return what one phase runs: likelihood for the actor, policy evaluation for the critic, then the method."""
+    fixed: dict[str, type[Method]] = {"actor": Likelihood, "critic": CriticTraining}
+    chosen = fixed.get(phase, settings.method.kind)
+    return chosen(settings.method, score, settings.score.shaping)
+
+
+def build_networks(
+    settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
+) -> Networks:
+    """Return the actor and what the settings' method needs beside it, with fresh weights; copies start as such."""
+    networks = Networks(build_actor(settings, num_source_tokens, num_target_tokens, generator))
+    for spec in settings.method.networks:
+        if spec.copy_of is not None:
+            # No optimiser and no gradient moves it.
+            networks[spec.name] = copy.deepcopy(networks[spec.copy_of]).requires_grad_(False)
+        elif spec.name == "critic":
+            networks.critic = build_critic(settings, networks.actor, generator)
+        else:
+            networks.baseline = LinearBaseline(networks.actor.state_size)
+    return networks
+
+
+def count_numbers(settings: Settings, num_source_tokens: int, num_target_tokens: int) -> int:
+    """Return how many numbers a training holds at least for its networks, without making any of them.
+
+    A network that is trained has its weights, their gradient and Adam's two moments; of the actor the best is kept too.
+    """
+    with torch.device("meta"):
+        networks = build_networks(settings, num_source_tokens, num_target_tokens, torch.Generator())
+    copies = {"actor": 5, "critic": 4}
+    return sum(
+        copies.get(name, 1) * sum(weight.numel() for weight in network.parameters())
+        for name, network in networks.named().items()
+    )
