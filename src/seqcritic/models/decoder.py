@@ -112,8 +112,12 @@ class Decoder(nn.Module):
 
     def outputs(self, state: State) -> Tensor:
         """Return the read-out [B, V] of a state."""
-        result: Tensor = self.read_out(masked(torch.cat([state.hidden, state.glimpse], dim=-1), state.kept))
+        result: Tensor = self.read_out(self.features_of(state))
         return result
+
+    def features_of(self, state: State) -> Tensor:
+        """Return what the read-out of a state is made from, [s; c] with its dropout, [B, H + C]."""
+        return masked(torch.cat([state.hidden, state.glimpse], dim=-1), state.kept)
 
     def run(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return read-outs [B, T, V] and states [B, T, H] at every step of given tokens [B, T].

@@ -1,0 +1,306 @@
+"""Critics that value some tokens one by one and all others together, against the expansion to all tokens."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import enumeration
+import test_estimators
+from enumeration import World, gradients, largest_difference, make_world
+from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
+from seqcritic.config import Settings
+from seqcritic.data.batch import Batch, pad
+from seqcritic.data.vocabulary import END
+from seqcritic.errors import UserError
+from seqcritic.methods import counted_losses, losses, vocabulary_sums
+from seqcritic.methods.columns import choose_columns
+from seqcritic.methods.method import Outcome
+from seqcritic.methods.networks import Networks
+from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.methods.registry import REWARD_METHODS
+from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.attention import Memory
+from seqcritic.models.critic import RecurrentCritic
+from seqcritic.models.recurrence import reference_loops
+from seqcritic.settings_io import load_recipe
+from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Columns, Values
+from test_counted_losses import MASK, TOKENS, WEIGHTS, make_outputs, packed, weighted
+from test_counted_losses import NUM_TOKENS as NUM_OUTPUTS
+from test_estimators import Estimator, TabularCritic, exact_loss_gradients, expected_gradients
+
+CRITIC_METHODS = ("actor-critic", "reinforce-critic", "entropy-actor-critic", "dagger")
+every_choice = pytest.mark.parametrize("ids", [[1], [0, 2, 4], [0, 1, 2, 3, 4]], ids=["one", "some", "all"])
+
+
+def make_rows(ids: list[int]) -> Tensor:
+    generator = torch.Generator().manual_seed(5)
+    return torch.randn(*MASK.shape, len(ids) + 1, dtype=torch.float64, generator=generator).requires_grad_()
+
+
+def values_of(rows: Tensor, ids: list[int]) -> Values:
+    return Values(Packed.of(rows, MASK), Columns(torch.tensor(ids), NUM_OUTPUTS))
+
+
+@every_choice
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+@pytest.mark.parametrize("turned", [False, True])
+def test_expected_values_and_their_gradient_are_those_of_all_tokens(ids: list[int], temperature: float, turned: bool):
+    logits, rows = make_outputs(), make_rows(ids).detach()
+    order = torch.arange(int(MASK.sum()))
+    values = values_of(rows, ids)
+    dense = values.padded()
+    if turned:
+        order = order.flip(0)
+        values = values._replace(
+            packed=Packed(values.packed.rows[order], values.packed.places[order], values.packed.shape)
+        )
+
+    def ours() -> Tensor:
+        return weighted(counted_losses.soft_values(packed(logits), values, temperature))
+
+    expected = losses.expected_values(torch.softmax(logits, 2), dense)
+    expected = weighted(expected + temperature * losses.entropies(torch.log_softmax(logits, 2)))
+    assert ours().item() == pytest.approx(expected.item(), abs=1e-12)
+    (found,), (gradient,) = (torch.autograd.grad(loss, logits) for loss in (ours(), expected))
+    assert torch.allclose(found, gradient, rtol=0, atol=1e-12)
+    with reference_loops():
+        assert ours().item() == pytest.approx(expected.item(), abs=1e-12)
+    if not temperature:
+        probabilities = packed(torch.softmax(logits.detach(), 2))
+        constant = weighted(counted_losses.expected_values(probabilities, values))
+        assert constant.item() == pytest.approx(expected.item(), abs=1e-12)
+
+
+@every_choice
+def test_taken_values_and_penalties_with_their_gradients_are_those_of_all_tokens(ids: list[int]):
+    rows = make_rows(ids)
+
+    def ours() -> tuple[Tensor, Tensor]:
+        return counted_losses.taken_and_penalties(values_of(rows, ids), TOKENS)
+
+    dense = values_of(rows, ids).padded()
+    theirs = losses.taken(dense, TOKENS), losses.variance_penalty(dense)
+    for parts in (slice(0, 2), slice(0, 1), slice(1, 2)):
+        expected = weighted(*theirs[parts])
+        assert weighted(*ours()[parts]).item() == pytest.approx(expected.item(), abs=1e-12)
+        (found,) = torch.autograd.grad(weighted(*ours()[parts]), rows)
+        (gradient,) = torch.autograd.grad(expected, rows, retain_graph=True)
+        assert torch.allclose(found, gradient, rtol=0, atol=1e-12)
+        with reference_loops():
+            assert weighted(*ours()[parts]).item() == pytest.approx(expected.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize("num_rows", [0, 3])
+def test_gradients_are_those_of_finite_differences(num_rows: int):
+    ids = torch.tensor([1, 3])
+    logits = make_outputs().flatten(0, 1)[:num_rows].detach().requires_grad_()
+    rows = make_rows([1, 3]).flatten(0, 1)[:num_rows].detach().requires_grad_()
+    places = torch.tensor([0, 2, 1])[:num_rows]
+    assert torch.autograd.gradcheck(lambda given: vocabulary_sums.column_values(given, rows.detach(), ids), logits)
+    assert torch.autograd.gradcheck(lambda given: vocabulary_sums.taken_and_spread(given, places, 3), rows)
+
+
+def test_many_equal_values_are_not_lost_to_rounding():
+    rows = torch.full((1, 4), 1000.0)
+    rows[0, 0] = 1000.5
+    columns = Columns(torch.tensor([0, 1, 2]), 30_000)
+    found = vocabulary_sums.taken_and_spread(rows, torch.tensor([0]), columns.num_others)[1]
+    exact = losses.variance_penalty(columns.expand(rows.double()))
+    assert found.item() == pytest.approx(exact.item(), rel=1e-5)
+
+
+def with_columns(settings: Settings, num: int | None, **changes: object) -> Settings:
+    critic = settings.critic.model_copy(update={"columns": num, **changes})
+    return settings.model_copy(update={"critic": critic})
+
+
+def take_step(settings: Settings, networks: Networks, method: str | None = None) -> Outcome:
+    built = (CriticTraining if method == "critic" else REWARD_METHODS[settings.method.name])(
+        settings.method, SCORE, settings.score.shaping
+    )
+    return built(networks, make_batch(), torch.Generator().manual_seed(6), 0.0)
+
+
+def few_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the six tokens, references have the end and two others, and so few samples that some token is in none."""
+    references, mask = pad([[1, 2], [2]])
+    batch = Batch(*pad([[1, 2, 3], [4]]), references, mask)
+    monkeypatch.setitem(globals(), "make_batch", lambda: batch)
+
+
+def assert_same_step(ours: Outcome, our_networks: Networks, theirs: Outcome, their_networks: Networks) -> None:
+    assert ours.measurements.keys() == theirs.measurements.keys()
+    for name, measured in ours.measurements.items():
+        assert float(measured) == pytest.approx(float(theirs.measurements[name]), abs=1e-12), name
+    assert ours.loss.item() == pytest.approx(theirs.loss.item(), abs=1e-12)
+    for name in ("actor", "critic"):
+        found, expected = (
+            gradients(outcome.loss, getattr(networks, name))
+            for outcome, networks in ((ours, our_networks), (theirs, their_networks))
+        )
+        assert max(float(part.abs().max()) for part in expected) > 1e-4
+        assert largest_difference(found[: len(expected)], expected) < 1e-12
+        assert all(float(part.abs().max()) == 0 for part in found[len(expected) :]), "no token has the rest's value"
+
+
+@pytest.mark.parametrize("changes", [{}, {"dropout": 0.3}, {"tied": True}, {"adds_outlook": True}], ids=str)
+@pytest.mark.parametrize("method", [*CRITIC_METHODS, "critic"])
+def test_with_a_column_for_every_token_a_step_is_that_of_all_tokens(method: str, changes: dict[str, object]):
+    if method == "dagger" and "adds_outlook" in changes:
+        pytest.skip("refused by the settings")
+    settings = make_settings("actor-critic" if method == "critic" else method)
+    settings = with_columns(settings, None, **changes)
+    full = with_columns(settings, NUM_TOKENS)
+    networks, others = make_networks(full), make_networks(settings)
+    first, second = take_step(full, networks, method), take_step(settings, others, method)
+    if method == "critic":
+        assert first.loss.item() == pytest.approx(second.loss.item(), abs=1e-12)
+        found, expected = (gradients(step.loss, both.critic) for step, both in ((first, networks), (second, others)))
+        assert largest_difference(found[: len(expected)], expected) < 1e-12
+    else:
+        assert_same_step(first, networks, second, others)
+
+
+class ExpandedCritic(RecurrentCritic):
+    """A critic that is asked for columns and answers for all tokens, each other one with the value of the rest."""
+
+    num_asked = 0
+
+    def counted_values(
+        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    ) -> Values:
+        assert columns is not None
+        assert columns.num_others > 1, "or the test shows little"
+        ExpandedCritic.num_asked += 1
+        return Values(super().counted_values(memory, predictions, actor_states, mask, columns).expanded())
+
+
+@pytest.mark.parametrize("changes", [{}, {"dropout": 0.3}, {"adds_outlook": True}], ids=str)
+@pytest.mark.parametrize("method", ["actor-critic", "reinforce-critic", "entropy-actor-critic"])
+def test_a_step_is_that_of_the_expanded_values(method: str, changes: dict[str, object], monkeypatch):
+    few_references(monkeypatch)
+    settings = with_columns(make_settings(method, likelihood_weight=0.1), 2, **changes)
+    networks, others = make_networks(settings), make_networks(settings)
+    for critic in (others.critic, others.target_critic):
+        critic.__class__ = ExpandedCritic
+    before = ExpandedCritic.num_asked
+    expanded = take_step(settings, others)
+    assert ExpandedCritic.num_asked > before
+    ours = take_step(settings, networks)
+    assert_same_step(ours, networks, expanded, others)
+    assert float(networks_gradient(ours, networks.critic.rest.weight).abs().max()) > 1e-4, "the rest learns"
+
+
+def networks_gradient(outcome: Outcome, weight: Tensor) -> Tensor:
+    return torch.autograd.grad(outcome.loss, weight, retain_graph=True)[0]
+
+
+@pytest.mark.parametrize("expert", ["column", "rest"])
+def test_the_expert_of_dagger_follows_columns_and_rest(expert: str, monkeypatch):
+    few_references(monkeypatch)
+    settings = with_columns(make_settings("dagger"), 2)
+    networks = make_networks(settings)
+    torch.nn.init.constant_(networks.critic.rest.bias, 50.0 if expert == "rest" else -50.0)
+    outcome = take_step(settings, networks)
+    assert bool(torch.isfinite(outcome.loss))
+    found = gradients(outcome.loss, networks.actor.decoder.read_out)[-1]  # of the biases: p − [a = expert]
+    advised = set((found < 0).nonzero()[:, 0].tolist())
+    assert advised
+    # Of what the roll-in by the expert itself has taken, everything has a column when the expert advises the actor.
+    assert advised & {END, 1, 2} if expert == "column" else not advised & {END, 1, 2}
+
+
+def test_the_columns_are_of_references_samples_and_the_likeliest():
+    critic = make_networks(with_columns(make_settings("actor-critic"), 4)).critic
+    special = make_networks(make_settings("actor-critic")).actor.special
+    references, mask = pad([[9, 2], [2]])
+    batch = Batch(references, mask, references, mask)
+    probabilities = torch.zeros(3, 12)
+    probabilities[:, 7], probabilities[0, 5], probabilities[:, 2] = 0.3, 0.8, 0.1
+
+    def choose(num: int | None, tokens: list[int] | None) -> list[int] | None:
+        critic.num_columns = num
+        given = None if tokens is None else torch.tensor(tokens)
+        columns = choose_columns(critic, special, batch, given, probabilities)
+        assert columns is None or columns.num_tokens == 12
+        return None if columns is None else columns.ids.tolist()
+
+    assert choose(None, [4]) is None
+    assert choose(1, None) == [END, 2, 9], "references have theirs, however few are asked for"
+    assert choose(1, [4, 11, 4]) == [END, 2, 4, 9, 11]
+    assert choose(4, None) == [END, 2, 7, 9], "three times 0.3 is more than once 0.8"
+    assert choose(5, None) == [END, 2, 5, 7, 9]
+    assert choose(99, None) == list(range(12))
+
+
+class TabularColumns(TabularCritic):
+    """A table of which only given columns are told one by one; all others must have one value."""
+
+    num_columns = 2
+    error = 0.0
+    widths: set[int]
+
+    def counted_values(
+        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    ) -> Values:
+        assert columns is not None
+        dense = super().counted_values(memory, predictions, actor_states, mask).packed
+        others = [token for token in range(columns.num_tokens) if token not in columns.ids.tolist()]
+        self.widths.add(len(others))
+        rest = torch.full((len(dense.rows), 1), 7.0, dtype=torch.float64)  # whatever it is, where no token has it
+        if others:
+            shared = dense.rows[:, others]
+            rest = shared[:, :1]
+            assert torch.allclose(shared, rest, rtol=0, atol=1e-12), "the others really share a value"
+        rows = torch.cat([dense.rows[:, columns.ids], rest + self.error], dim=1)
+        return Values(dense._replace(rows=rows), columns)
+
+
+def twin_tokens(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A world of four tokens; 2 and 3 are in no reference and the actor cannot tell them apart."""
+    everywhere = torch.ones(1, 3, dtype=torch.bool)
+    batch = Batch(torch.tensor([[2, 1, 0]]), everywhere, torch.tensor([[1, 1, END]]), everywhere)
+    plain_actor = enumeration.make_actor
+
+    def make_twin_actor(seed: int = 0, dropout: float = 0.0) -> RecurrentActor:
+        actor = plain_actor(seed, dropout)
+        with torch.no_grad():
+            for table in (actor.decoder.embedding.weight, actor.decoder.read_out.weight, actor.decoder.read_out.bias):
+                table[3] = table[2]
+        return actor
+
+    monkeypatch.setattr(enumeration, "NUM_TOKENS", 4)
+    for module in (enumeration, test_estimators):
+        monkeypatch.setattr(module, "make_batch", lambda: batch)
+        monkeypatch.setattr(module, "make_actor", make_twin_actor)
+    return make_world(make_twin_actor())
+
+
+@pytest.mark.parametrize("error", [0.0, 1.0])
+@pytest.mark.parametrize("knobs", [(), (("correction", 1.0),)], ids=["plain", "corrected"])
+def test_where_the_rest_shares_its_value_actor_critic_is_unbiased(knobs, error: float, monkeypatch):
+    world = twin_tokens(monkeypatch)
+    estimator = Estimator("actor-critic", knobs=knobs, table=World.exact_values)
+    networks = estimator.networks(world)
+    for critic in (networks.critic, networks.target_critic):
+        critic.__class__ = TabularColumns
+        critic.error, critic.widths = error, set()
+    found = expected_gradients(estimator.method(), networks, world, 1, monkeypatch)
+    assert networks.critic.widths == {0, 1, 2}, "samples with both twins, one and none"
+    difference = largest_difference(found, exact_loss_gradients(networks))
+    if error and not knobs:
+        assert difference > 1e-3, "a wrong value of the rest is a bias"
+    else:
+        assert difference < 1e-8
+
+
+def test_the_number_of_columns_is_checked():
+    assert load_recipe("demo", ["critic.columns=20"]).critic.columns == 20
+    assert load_recipe("demo", ["critic.columns=null"]).critic.columns is None
+    with pytest.raises(UserError, match=r"^critic.columns: "):
+        load_recipe("demo", ["critic.columns=0"])
+    with pytest.raises(UserError, match=r"^critic.columns: "):
+        load_recipe("demo", ["critic.columns=10000001"])
