@@ -76,8 +76,8 @@ class CriticSettings(NetworkSettings):
     )
     columns: Size | None = Field(
         None,
-        description="value so many tokens one by one, those of references and samples and the actor's likeliest, and "
-        "all others together: for large vocabularies; null: every token",
+        description="value so many tokens one by one, those of a batch's references and the actor's likeliest first "
+        "ones, and all others together: for large vocabularies; null: every token",
     )
 
 

@@ -81,8 +81,7 @@ def _gradients(
     tokens, mask = rollout.sample.tokens, rollout.sample.mask
     logits, states = actor.score(memory, tokens)
     with torch.no_grad():
-        chances = rollout.sample.probabilities.rows
-        columns = choose_columns(subject.critic, actor.special, batch, tokens[mask], chances)
+        columns = choose_columns(subject.critic, actor.special, batch, rollout.sample.probabilities.first())
         values = all_values(subject.critic, subject.score, actor.special, batch, tokens, mask, states, columns)
         returns = losses.returns_to_go(rollout.rewards, mask)
         linear = baseline(states)

@@ -75,8 +75,7 @@ def _measure_batch(
     drawn = sample_examples(subject, batch, memory, generator).sample
     logits, states = actor.score(memory, drawn.tokens)
     probabilities = torch.softmax(logits, dim=2)
-    taken = drawn.tokens[drawn.mask]
-    columns = choose_columns(subject.critic, actor.special, batch, taken, drawn.probabilities.rows)
+    columns = choose_columns(subject.critic, actor.special, batch, probabilities[:, 0])
     values = all_values(subject.critic, subject.score, actor.special, batch, drawn.tokens, drawn.mask, states, columns)
     lengths = actor.special.lengths(batch.references, batch.reference_mask)
     for place in PLACES:

@@ -70,7 +70,7 @@ def inspect_example(
 
     critic_memory = critic.encode(example.references, example.reference_mask)
     everywhere = torch.ones_like(taken_T[None], dtype=torch.bool)
-    columns = choose_columns(critic, special, example, taken_T, probabilities_TV)
+    columns = choose_columns(critic, special, example, probabilities_TV[:1])
     values_TV = all_values(critic, judge.score, special, example, taken_T[None], everywhere, states_BTH, columns)[0]
     reference_attention = _shown(critic.attention(critic_memory, taken_T[None], states_BTH), len(tokens))
     if not bool((torch.isfinite(values_TV) & torch.isfinite(probabilities_TV)).all()):

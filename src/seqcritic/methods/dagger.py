@@ -34,7 +34,7 @@ from seqcritic.methods.networks import Networks
 from seqcritic.methods.rollout import Draw
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
-from seqcritic.tensors.values import Values, as_packed
+from seqcritic.tensors.values import Columns, Values, as_packed
 
 
 def expert_share(settings: DaggerSettings, progress: float) -> float:
@@ -83,10 +83,12 @@ def sample_mixture(
     state = actor.start(memory)
     critic_state = critic.start(critic_memory, actor.view(state))
     rows = torch.arange(len(caps), device=caps.device)
+    columns: Columns | None = None
     steps: list[tuple[Tensor, ...]] = []
     for step in range(num_steps):
         distribution = torch.softmax(actor.logits(state), dim=1)
-        columns = choose_columns(critic, actor.special, batch, None, distribution)
+        if step == 0:
+            columns = choose_columns(critic, actor.special, batch, distribution)
         expert = critic.next_values(critic_memory, critic_state, columns).best(as_packed(distribution))
         tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
         log_taken = distribution.gather(1, tokens[:, None])[:, 0].log()

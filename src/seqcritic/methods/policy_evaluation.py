@@ -73,7 +73,7 @@ def evaluate_policy(
     assert target_critic is not None
     sample, mask = rollout.sample, rollout.sample.mask
     repeats, special = len(mask) // len(batch), networks.actor.special
-    columns = choose_columns(critic, special, batch, sample.tokens[mask], sample.probabilities.rows)
+    columns = choose_columns(critic, special, batch, sample.probabilities.first())
     masks = critic.draw_masks(len(batch), generator)
     memory = rows.repeat(critic.encode(batch.references, batch.reference_mask, masks), repeats)
     values = critic.counted_values(memory, sample.tokens, actor_states, mask, columns)
