@@ -75,6 +75,11 @@ class CriticSettings(NetworkSettings):
         description="add to the values what the score says of every next token, so that the network learns only what "
         "will follow it. With score.shaping and edit-distance, bleu or rouge-l",
     )
+    columns: Size | None = Field(
+        None,
+        description="value so many tokens one by one, those of a batch's references and the actor's likeliest first "
+        "ones, and all others together: for large vocabularies; null: every token",
+    )
 
 
 class ScoreSettings(Section):

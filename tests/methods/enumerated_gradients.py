@@ -16,12 +16,14 @@ from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Columns, Values
 
 
 class PrefixCritic(nn.Module):
     """A critic whose values [N, T, V] are given for every sequence of the world and looked up by the prefix."""
 
     adds_outlook = False
+    num_columns = None
 
     def __init__(self, world: World, table: Tensor) -> None:
         super().__init__()
@@ -34,12 +36,14 @@ class PrefixCritic(nn.Module):
     def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> Memory:
         return Memory(references, references, references)
 
-    def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
+    def counted_values(
+        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    ) -> Values:
         nothing = torch.zeros(NUM_TOKENS, dtype=torch.float64)
         rows = predictions.tolist()
         steps = range(predictions.shape[1])
         values = [torch.stack([self.known.get(tuple(row[:t]), nothing) for t in steps]) for row in rows]
-        return Packed.of(torch.stack(values), mask)
+        return Values(Packed.of(torch.stack(values), mask))
 
 
 def wrong_values(world: World, noise: float = 0.1) -> Tensor:

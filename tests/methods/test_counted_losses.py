@@ -17,6 +17,7 @@ from seqcritic.methods import counted_losses, losses, vocabulary_sums
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.recurrence import reference_loops
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Values
 
 GENERATOR = torch.Generator().manual_seed(0)
 MASK = torch.tensor([[True, True, True], [True, False, False], [False, False, False], [True, True, False]])
@@ -58,23 +59,23 @@ PAIRS: dict[str, tuple[Sums, Sums]] = {
         lambda outputs: losses.likelihood_loss(torch.log_softmax(outputs, 2), TOKENS, MASK),
     ),
     "expected value": (
-        lambda outputs: weighted(counted_losses.soft_values(packed(outputs), packed(VALUES))),
+        lambda outputs: weighted(counted_losses.soft_values(packed(outputs), Values(packed(VALUES)))),
         lambda outputs: weighted(soft_values(outputs, 0.0)),
     ),
     "soft value": (
-        lambda outputs: weighted(counted_losses.soft_values(packed(outputs), packed(VALUES), 0.7)),
+        lambda outputs: weighted(counted_losses.soft_values(packed(outputs), Values(packed(VALUES)), 0.7)),
         lambda outputs: weighted(soft_values(outputs, 0.7)),
     ),
     "taken and penalties": (
-        lambda outputs: weighted(*counted_losses.taken_and_penalties(packed(outputs), TOKENS)),
+        lambda outputs: weighted(*counted_losses.taken_and_penalties(Values(packed(outputs)), TOKENS)),
         lambda outputs: weighted(losses.taken(outputs, TOKENS), losses.variance_penalty(outputs)),
     ),
     "taken alone": (
-        lambda outputs: weighted(counted_losses.taken_and_penalties(packed(outputs), TOKENS)[0]),
+        lambda outputs: weighted(counted_losses.taken_and_penalties(Values(packed(outputs)), TOKENS)[0]),
         lambda outputs: weighted(losses.taken(outputs, TOKENS)),
     ),
     "penalties alone": (
-        lambda outputs: weighted(counted_losses.taken_and_penalties(packed(outputs), TOKENS)[1]),
+        lambda outputs: weighted(counted_losses.taken_and_penalties(Values(packed(outputs)), TOKENS)[1]),
         lambda outputs: weighted(losses.variance_penalty(outputs)),
     ),
 }
@@ -97,7 +98,7 @@ def test_expected_values_find_the_rows_of_another_order():
     rows = packed(probabilities)
     other = Packed(rows.rows[turned], rows.places[turned], rows.shape)
     expected = torch.where(MASK, losses.expected_values(probabilities, VALUES), 0.0)
-    assert torch.allclose(counted_losses.expected_values(other, packed(VALUES)), expected, rtol=0, atol=1e-12)
+    assert torch.allclose(counted_losses.expected_values(other, Values(packed(VALUES))), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("read_out", [{}, {"read_out": 3}, {"tied": True}], ids=["own", "projected", "tied"])

@@ -47,7 +47,7 @@ def draw_mixture(networks: Networks, share: float) -> Sample:
     memory = networks.actor.encode(batch.sources, batch.source_mask)
     critic_memory = networks.critic.encode(batch.references, batch.reference_mask)
     generator = torch.Generator().manual_seed(0)
-    return sample_mixture(networks.actor, memory, CAPS, generator, networks.critic, critic_memory, share)
+    return sample_mixture(networks.actor, memory, CAPS, generator, networks.critic, critic_memory, batch, share)
 
 
 @pytest.mark.parametrize("reads_actor_states", [True, False])

@@ -34,6 +34,7 @@ from seqcritic.models.attention import Memory
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Columns, Values
 
 SCORE = EditDistanceScore(normalise=False)
 Table = Callable[[World], Tensor]
@@ -41,6 +42,8 @@ Table = Callable[[World], Tensor]
 
 class TabularCritic(nn.Module):
     """A critic whose values are given for every sequence; those of some rows are looked up at a time."""
+
+    num_columns: int | None = None
 
     def __init__(self, table: Tensor, adds_outlook: bool = False) -> None:
         super().__init__()
@@ -54,8 +57,10 @@ class TabularCritic(nn.Module):
     def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> Memory:
         return Memory(references, references, references)
 
-    def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
-        return Packed.of(self.table[self.rows, : predictions.shape[1]], mask)
+    def counted_values(
+        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    ) -> Values:
+        return Values(Packed.of(self.table[self.rows, : predictions.shape[1]], mask))
 
 
 def random_table(world: World) -> Tensor:

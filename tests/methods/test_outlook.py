@@ -15,6 +15,7 @@ from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.method_settings import method_section
+from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.outlook import all_values, token_outlooks
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.rollout import Rollout
@@ -81,15 +82,16 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
     assert less < explained
 
 
-def test_values_on_view_are_those_of_training():
+@pytest.mark.parametrize("num_columns", [None, 1, 5, 6])
+def test_values_on_view_are_those_of_training(num_columns: int | None):
     generator = torch.Generator().manual_seed(0)
-    settings = CriticSettings(embedding=4, hidden=5, attention=3, adds_outlook=True)
-    actor, critic = make_actor(), RecurrentCritic(settings, 4, 5, generator).double()
+    settings = CriticSettings(embedding=4, hidden=5, attention=3, adds_outlook=True, columns=num_columns)
+    actor, critic = make_actor(), RecurrentCritic(settings, 6, 5, generator).double()
     references, reference_mask = pad([[1, 2, 3, 1], [2]])
     batch = Batch(*pad([[1, 2], [2]]), references, reference_mask)
     tokens, mask = pad([[1, 3, 1], [], [2, 2], [2, 1, 3]])
     states = torch.randn(*tokens.shape, 5, dtype=torch.float64, generator=generator)
-    probabilities = Packed.of(torch.full((*tokens.shape, 4), 0.25, dtype=torch.float64), mask)
+    probabilities = Packed.of(torch.full((*tokens.shape, 6), 1 / 6, dtype=torch.float64), mask)
     nothing = torch.zeros(tokens.shape, dtype=torch.float64)
     sample = Sample(tokens, mask, probabilities, states, nothing, nothing)
     networks, score = Networks(actor, critic=critic, target_critic=critic), BleuScore(None)
@@ -97,10 +99,12 @@ def test_values_on_view_are_those_of_training():
     trained = evaluate_policy(
         networks, batch, Rollout(sample, nothing, SPECIAL), states, method, score, torch.Generator()
     ).values.padded()
-    shown = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states)
+    columns = choose_columns(critic, SPECIAL, batch.repeat(2), probabilities.first())
+    shown = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states, columns)
     assert torch.allclose(shown, trained)
+    assert torch.equal(shown[mask][:, 4], shown[mask][:, 5]) == (num_columns == 1), "they are in no reference"
     critic.adds_outlook = False
-    network = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states)
+    network = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states, columns)
     assert bool((shown[:, :, END] == 0).all())
     first = (shown - network)[:, 0]
     assert (first[2, 2] - first[2, 1]).item() > 0.1, "the second reference has 2, not 1"

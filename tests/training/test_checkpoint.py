@@ -150,6 +150,9 @@ def test_a_critic_is_used_as_it_was_trained(recipe: Path, finished_run: Path, tm
     given = ["method.name=actor-critic", f"start.critic={finished_run}", "critic.adds_outlook=true"]
     line = refusal("train", recipe, "--out", tmp_path / "run", *given)
     assert "was trained with critic.adds_outlook=false; set it so" in line
+    given = ["method.name=actor-critic", f"start.critic={finished_run}", "critic.columns=9"]
+    line = refusal("train", recipe, "--out", tmp_path / "run", *given)
+    assert "was trained with critic.columns=null; set it so" in line
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ def test_an_unknown_token_is_worth_as_much_as_any_wrong_one(task: TranslationDat
         prefix_scores(score, SPECIAL, tokens, batch.reference_mask, batch) for tokens in (batch.references, others)
     )
     assert torch.equal(found, expected)
-    promised = token_outlooks(score, SPECIAL, batch.references, batch.reference_mask, batch, 100).rows
+    promised = token_outlooks(score, SPECIAL, batch.references, batch.reference_mask, batch, 100).packed.rows
     assert torch.equal(promised[:, unknown], promised[:, wrong])
 
 

@@ -3,6 +3,9 @@
 `encode` reads references once, `counted_values` gives the values of all tokens along given predictions. DAgger, whose
 expert is the critic, asks for values one token at a time; a critic that can step does it faster than the default here.
 
+Values are of all tokens, or of given columns and the rest (tensors/values.py): a critic with `num_columns` is asked for
+the columns that methods/columns.py chooses, any other for all tokens.
+
 Shapes: B rows, U reference tokens, T tokens of a prediction, V vocabulary, H the actor's view, N counted tokens.
 """
 
@@ -16,7 +19,7 @@ from torch import Tensor, nn
 
 from seqcritic.contracts.actor import Actor, Masks
 from seqcritic.errors import UserError
-from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Columns, Values
 
 Memory: TypeAlias = Any
 State: TypeAlias = Any
@@ -36,6 +39,8 @@ class Critic(nn.Module, ABC):
     """Whether `actor_states` are read; a critic that reads none needs no actor with views."""
     adds_outlook: bool = False
     """Whether what is learnt is added to what the score says of every next token (methods/outlook.py)."""
+    num_columns: int | None = None
+    """How many tokens it is asked to value one by one, all others together; None: it is asked for all tokens."""
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """What dropout keeps of so many rows; None, nothing drawn, for a critic without dropout."""
@@ -46,17 +51,21 @@ class Critic(nn.Module, ABC):
         """Read the reference answers [B, U] with their mask; values from this memory drop the units of `masks`."""
 
     @abstractmethod
-    def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
-        """Values [N, V] at the positions of predictions [B, T] where the mask [B, T] is True.
+    def counted_values(
+        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    ) -> Values:
+        """Values of all tokens, or of columns and rest, where the mask [B, T] of predictions [B, T] is True.
 
         Entry t values every token at position t, given tokens 0..t-1. `actor_states` [B, T, H]: entry t is the actor's
         view of what it knows before token t.
         """
 
-    def values(self, memory: Memory, predictions: Tensor, actor_states: Tensor) -> Tensor:
-        """Values [B, T, V] at every position of predictions [B, T]."""
+    def values(
+        self, memory: Memory, predictions: Tensor, actor_states: Tensor, columns: Columns | None = None
+    ) -> Tensor:
+        """Values [B, T, V] at every position of predictions [B, T]; without a column, a token has that of the rest."""
         everywhere = torch.ones_like(predictions, dtype=torch.bool)
-        return self.counted_values(memory, predictions, actor_states, everywhere).padded()
+        return self.counted_values(memory, predictions, actor_states, everywhere, columns).padded()
 
     def start(self, memory: Memory, views: Tensor) -> State:
         """The state before the first token, with the actor's views [B, H]."""
@@ -68,9 +77,11 @@ class Critic(nn.Module, ABC):
         known = torch.cat([state.tokens[:, :-1], tokens[:, None], state.tokens[:, -1:]], dim=1)
         return Prefix(known, torch.cat([state.views, views[:, None]], dim=1))
 
-    def next_values(self, memory: Memory, state: State) -> Tensor:
-        """Values [B, V] of all tokens after a state."""
-        return self.values(memory, state.tokens, state.views)[:, -1]
+    def next_values(self, memory: Memory, state: State, columns: Columns | None = None) -> Values:
+        """Values of all tokens, or of columns and rest, after a state of B sequences; the rows are in their order."""
+        everywhere = torch.ones_like(state.tokens, dtype=torch.bool)
+        found = self.counted_values(memory, state.tokens, state.views, everywhere, columns)
+        return Values.of_rows(found.packed.padded()[:, -1], found.columns)
 
     def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor | None:
         """Weights [B, T, U] with which position t of tokens [B, T] looked at the reference; None: not known."""

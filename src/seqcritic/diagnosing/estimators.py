@@ -25,6 +25,7 @@ from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.critic import Critic
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
+from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.outlook import all_values
 from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.models.baseline import LinearBaseline
@@ -80,7 +81,8 @@ def _gradients(
     tokens, mask = rollout.sample.tokens, rollout.sample.mask
     logits, states = actor.score(memory, tokens)
     with torch.no_grad():
-        values = all_values(subject.critic, subject.score, actor.special, batch, tokens, mask, states)
+        columns = choose_columns(subject.critic, actor.special, batch, rollout.sample.probabilities.first())
+        values = all_values(subject.critic, subject.score, actor.special, batch, tokens, mask, states, columns)
         returns = losses.returns_to_go(rollout.rewards, mask)
         linear = baseline(states)
         expected = losses.expected_values(torch.softmax(logits, dim=2), values)

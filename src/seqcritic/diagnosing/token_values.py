@@ -22,6 +22,7 @@ from seqcritic.contracts.actor import Memory
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import sample
 from seqcritic.diagnosing.estimators import Subject, sample_examples
+from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.outlook import all_values
 from seqcritic.methods.rollout import prefix_scores, sample_limits
 from seqcritic.report.diagnosis import TokenValues
@@ -74,7 +75,8 @@ def _measure_batch(
     drawn = sample_examples(subject, batch, memory, generator).sample
     logits, states = actor.score(memory, drawn.tokens)
     probabilities = torch.softmax(logits, dim=2)
-    values = all_values(subject.critic, subject.score, actor.special, batch, drawn.tokens, drawn.mask, states)
+    columns = choose_columns(subject.critic, actor.special, batch, probabilities[:, 0])
+    values = all_values(subject.critic, subject.score, actor.special, batch, drawn.tokens, drawn.mask, states, columns)
     lengths = actor.special.lengths(batch.references, batch.reference_mask)
     for place in PLACES:
         steps = (place * lengths).long().clamp(max=drawn.mask.shape[1] - 1)

@@ -16,6 +16,7 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
+from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.outlook import all_values
 from seqcritic.report import values as report
 from seqcritic.scores.score import Score, rewards_from_prefixes
@@ -69,7 +70,8 @@ def inspect_example(
 
     critic_memory = critic.encode(example.references, example.reference_mask)
     everywhere = torch.ones_like(taken_T[None], dtype=torch.bool)
-    values_TV = all_values(critic, judge.score, special, example, taken_T[None], everywhere, states_BTH)[0]
+    columns = choose_columns(critic, special, example, probabilities_TV[:1])
+    values_TV = all_values(critic, judge.score, special, example, taken_T[None], everywhere, states_BTH, columns)[0]
     reference_attention = _shown(critic.attention(critic_memory, taken_T[None], states_BTH), len(tokens))
     if not bool((torch.isfinite(values_TV) & torch.isfinite(probabilities_TV)).all()):
         raise NonFiniteError("a value of the critic or a probability of the actor is not finite")

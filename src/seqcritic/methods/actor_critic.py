@@ -37,6 +37,7 @@ from seqcritic.methods.policy_evaluation import Evaluation, evaluate_policy
 from seqcritic.methods.rollout import Draw
 from seqcritic.scores.score import Score
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Values
 
 
 @register_method
@@ -93,13 +94,13 @@ class ActorCritic(RewardMethod):
         """Return what draws the predictions, if not the sampling actor alone."""
         return None
 
-    def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
-        """Return −Σ_t Σ_a p(a) Q̂(a) from the actor's logits and the critic's values, both packed [N, V]."""
+    def actor_loss(self, logits: Packed, values: Values, mask: Tensor) -> Tensor:
+        """Return −Σ_t Σ_a p(a) Q̂(a) from the actor's packed logits [N, V] and the critic's values."""
         return -mean_over_sequences(soft_values(logits, values), mask)
 
 
 def correction_of(seen: Experience, critic: Evaluation) -> Tensor:
     """Return −Σ_t log p(ŷ_t) (G_t − Q̂(ŷ_t)) of the actor's own samples."""
-    sample, values = seen.rollout.sample, critic.values
-    predicted = values.spread(losses.taken(values.rows, values.take(sample.tokens)))
+    sample = seen.rollout.sample
+    predicted = critic.values.taken(sample.tokens)
     return losses.correction_loss(log_taken(seen.logits, sample.tokens), critic.returns, predicted, sample.mask)

@@ -1,9 +1,9 @@
 """What the losses ask of packed logits and values: one number for each counted token, and the losses made of them.
 
 The formulas are those of losses.py. They are computed by vocabulary_sums.py, or, where the reference loops are asked
-for, as they are written.
+for, as they are written. Values of columns and rest give what their expansion to all tokens would.
 
-Shapes: B sequences, T tokens, N counted tokens, V vocabulary. Results are [B, T], 0 where nothing counts.
+Shapes: B sequences, T tokens, N counted tokens, V vocabulary, C columns. Results are [B, T], 0 where nothing counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from seqcritic.decoding.sampling import Sample
 from seqcritic.methods import losses, vocabulary_sums
 from seqcritic.models.recurrence import plain_loops
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Values
 
 
 def log_taken(logits: Packed, tokens: Tensor) -> Tensor:
@@ -38,9 +39,13 @@ def sampled_log_taken(actor: Actor, features: Packed, sample: Sample) -> Tensor:
     )
 
 
-def soft_values(logits: Packed, values: Packed, temperature: float = 0.0) -> Tensor:
+def soft_values(logits: Packed, values: Values, temperature: float = 0.0) -> Tensor:
     """Σ_a p(a) Q(a) + τ H(p). Values are constants."""
-    rows, constants = logits.rows, logits.align(values.detach())
+    rows, constants, columns = logits.rows, logits.align(values.packed.detach()), values.columns
+    if columns is not None:
+        if not (plain_loops() or temperature):
+            return logits.spread(vocabulary_sums.column_values(rows, constants, columns.ids))
+        constants = columns.expand(constants)  # the entropy needs a number for every token anyway
     if plain_loops():
         expected = losses.expected_values(torch.softmax(rows, dim=1), constants)
         if temperature:
@@ -49,18 +54,27 @@ def soft_values(logits: Packed, values: Packed, temperature: float = 0.0) -> Ten
     return logits.spread(vocabulary_sums.soft_values(rows, constants, temperature))
 
 
-def expected_values(probabilities: Packed, values: Packed) -> Tensor:
+def expected_values(probabilities: Packed, values: Values) -> Tensor:
     """Σ_a p(a) Q(a), of constants alone."""
-    return values.spread(losses.expected_values(values.align(probabilities), values.rows))
+    packed, columns = values.packed, values.columns
+    rows, of_tokens = packed.rows, packed.align(probabilities)
+    if columns is None:
+        return packed.spread(losses.expected_values(of_tokens, rows))
+    # Σ_c p(c) Q(c) + (1 − Σ_c p(c)) ρ, of differences to ρ, the rest, as in vocabulary_sums.py
+    rest = rows[:, -1]
+    above_rest = losses.expected_values(of_tokens.index_select(1, columns.ids), rows[:, :-1] - rest[:, None])
+    return packed.spread(rest + above_rest)
 
 
-def taken_and_penalties(values: Packed, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def taken_and_penalties(values: Values, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Q̂(ŷ_t) of tokens [B, T], and C_t, the variance penalty."""
-    rows, taken = values.rows, values.take(tokens)
+    packed, columns = values.packed, values.columns
     if plain_loops():
-        return values.spread(losses.taken(rows, taken)), values.spread(losses.variance_penalty(rows))
-    of_tokens, spreads = vocabulary_sums.taken_and_spread(rows, taken)
-    return values.spread(of_tokens), values.spread(spreads)
+        return values.taken(tokens), packed.spread(losses.variance_penalty(values.expanded().rows))
+    places = values.places(packed.take(tokens))
+    num_others = None if columns is None else columns.num_others
+    of_tokens, spreads = vocabulary_sums.taken_and_spread(packed.rows, places, num_others)
+    return packed.spread(of_tokens), packed.spread(spreads)
 
 
 def likelihood_loss(logits: Packed, references: Tensor, mask: Tensor) -> Tensor:

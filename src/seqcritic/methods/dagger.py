@@ -31,11 +31,13 @@ from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import Sample, collect
 from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.methods.actor_critic import ActorCritic
+from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.rollout import Draw
 from seqcritic.sections import Positive, Section, Share
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Columns, Values, as_packed
 
 
 class DaggerSettings(Section):
@@ -62,9 +64,9 @@ class Dagger(ActorCritic):
     needs = (CRITIC, TARGET_CRITIC)
     own: DaggerSettings
 
-    def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
-        """Return −Σ_t log p(argmax_a Q̂(a)) from packed logits and values [N, V]."""
-        return likelihood_loss(logits, values.spread(values.rows.argmax(dim=1)), mask)
+    def actor_loss(self, logits: Packed, values: Values, mask: Tensor) -> Tensor:
+        """Return −Σ_t log p(argmax_a Q̂(a)) from packed logits [N, V] and the critic's values."""
+        return likelihood_loss(logits, values.packed.spread(values.best(logits.detach())), mask)
 
     def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
         """Return the mixture of expert and actor; None, the actor alone, where β = 0."""
@@ -75,7 +77,7 @@ class Dagger(ActorCritic):
         with torch.no_grad():
             memory = networks.critic.encode(batch.references, batch.reference_mask)
             memory = all_rows.repeat(memory, self.settings.samples)
-        return partial(sample_mixture, critic=networks.critic, critic_memory=memory, share=share)
+        return partial(sample_mixture, critic=networks.critic, critic_memory=memory, batch=batch, share=share)
 
 
 @torch.no_grad()
@@ -86,11 +88,13 @@ def sample_mixture(
     generator: torch.Generator,
     critic: Critic,
     critic_memory: Memory,
+    batch: Batch,
     share: float,
 ) -> Sample:
     """Take each token from the expert with probability `share`, else draw it from the actor, up to caps [B] tokens.
 
-    The actor's random numbers are those of plain sampling.
+    The actor's random numbers are those of plain sampling. `batch`, not repeated, tells a critic with columns which
+    tokens are good ones.
     """
     num_steps = int(caps.max())
     numbers = draw_numbers(generator, num_steps, len(caps)).to(caps.device)
@@ -98,14 +102,17 @@ def sample_mixture(
     state = actor.start(memory)
     critic_state = critic.start(critic_memory, actor.view(state))
     rows = torch.arange(len(caps), device=caps.device)
-    columns: list[tuple[Tensor, ...]] = []
+    columns: Columns | None = None
+    steps: list[tuple[Tensor, ...]] = []
     for step in range(num_steps):
         distribution = torch.softmax(actor.logits(state), dim=1)
-        expert = critic.next_values(critic_memory, critic_state).argmax(dim=1)
+        if step == 0:
+            columns = choose_columns(critic, actor.special, batch, distribution)
+        expert = critic.next_values(critic_memory, critic_state, columns).best(as_packed(distribution))
         tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
         log_taken = distribution.gather(1, tokens[:, None])[:, 0].log()
         entropies = torch.special.entr(distribution).sum(dim=1)
-        columns.append((rows, tokens, distribution, actor.view(state), entropies, log_taken))
+        steps.append((rows, tokens, distribution, actor.view(state), entropies, log_taken))
         going = ~actor.special.is_end(tokens) & (caps[rows] > step + 1)
         if not bool(going.any()):
             break
@@ -115,4 +122,4 @@ def sample_mixture(
         )
         state = actor.step(memory, state, tokens)
         critic_state = critic.step(critic_memory, critic_state, tokens, actor.view(state))
-    return collect(columns, len(caps), actor.special.padding)
+    return collect(steps, len(caps), actor.special.padding)

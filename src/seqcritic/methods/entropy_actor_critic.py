@@ -25,6 +25,7 @@ from seqcritic.methods.counted_losses import soft_values
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.sections import Section, Weight
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Values
 
 
 class EntropyActorCriticSettings(Section):
@@ -48,6 +49,6 @@ class EntropyActorCritic(ActorCritic):
         assert isinstance(own, EntropyActorCriticSettings)
         return own.temperature
 
-    def actor_loss(self, logits: Packed, values: Packed, mask: Tensor) -> Tensor:
-        """Return −Σ_t [Σ_a p(a) Q̂(a) + τ H(p)] from packed logits and values [N, V]."""
+    def actor_loss(self, logits: Packed, values: Values, mask: Tensor) -> Tensor:
+        """Return −Σ_t [Σ_a p(a) Q̂(a) + τ H(p)] from packed logits [N, V] and the critic's values."""
         return -mean_over_sequences(soft_values(logits, values, self.settings.temperature), mask)

@@ -11,13 +11,14 @@ A critic can learn from samples alone which tokens of thousands are right, but i
 where Ψ is the outlook, R if no more of the prediction is right (scores/score.py), and the network f learns the rest:
 how much more will be.
 
-Shapes: B sequences, T tokens, N counted tokens, U reference tokens, V vocabulary, H actor state.
+Shapes: B sequences, T tokens, N counted tokens, U reference tokens, V vocabulary, C columns, H actor state.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
+import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import SpecialTokens
@@ -26,35 +27,60 @@ from seqcritic.data.batch import Batch
 from seqcritic.methods.rollout import prefix_scores
 from seqcritic.scores.score import ForesightScore, Score
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Columns, Values
 
 
 def token_outlooks(
-    score: Score, special: SpecialTokens, tokens: Tensor, mask: Tensor, batch: Batch, vocabulary_size: int
-) -> Packed:
-    """Return Ψ − R [N, V] of all tokens at the places of tokens [B, T] where the mask [B, T] is True."""
+    score: Score,
+    special: SpecialTokens,
+    tokens: Tensor,
+    mask: Tensor,
+    batch: Batch,
+    vocabulary_size: int,
+    columns: Columns | None = None,
+) -> Values:
+    """Return Ψ − R of all tokens at the places of tokens [B, T] where the mask [B, T] is True.
+
+    All tokens of the references must be among the columns: they alone promise something of their own.
+    """
     reference_lengths = special.lengths(batch.references, batch.reference_mask)
     judged = (field.cpu() for field in (tokens, batch.references, reference_lengths))
     outlooks = cast(ForesightScore, score).outlooks(*judged).to(tokens.device)
     gains = Packed.of(outlooks - prefix_scores(score, special, tokens, mask, batch)[:, :-1, None], mask)  # [N, U + 1]
-    references = batch.references[gains.places // mask.shape[1]]  # [N, U]
-    of_others = gains.rows[:, -1:].repeat(1, vocabulary_size)
-    return gains._replace(rows=of_others.scatter_(1, references, gains.rows[:, :-1]))
+    found, width = batch.references, vocabulary_size
+    if columns is not None:
+        found, width = columns.places(batch.references), len(columns.ids) + 1
+        assert bool((found < len(columns.ids))[batch.reference_mask].all()), "references have columns"
+    # After the end, where a padding token may lack a column, the gain is that of all others: the rest keeps its own.
+    found = found[gains.places // mask.shape[1]]  # [N, U]
+    of_others = gains.rows[:, -1:].repeat(1, width)
+    return Values(gains._replace(rows=of_others.scatter_(1, found, gains.rows[:, :-1])), columns)
 
 
-def add_outlooks(values: Packed, outlooks: Packed, special: SpecialTokens) -> Packed:
-    """Return Q̂ [N, V] from the network's values and the outlooks of the same places."""
-    rows = values.rows + values.align(outlooks)
-    rows[:, list(special.end)] = 0
-    return values._replace(rows=rows)
+def add_outlooks(values: Values, outlooks: Values, special: SpecialTokens) -> Values:
+    """Return Q̂ from the network's values and the outlooks of the same places and columns."""
+    rows = values.packed.rows + values.packed.align(outlooks.packed)
+    rows[:, values.places(torch.tensor(special.end, device=rows.device))] = 0
+    return values._replace(packed=values.packed._replace(rows=rows))
 
 
 def all_values(
-    critic: Critic, score: Score, special: SpecialTokens, batch: Batch, tokens: Tensor, mask: Tensor, states: Tensor
+    critic: Critic,
+    score: Score,
+    special: SpecialTokens,
+    batch: Batch,
+    tokens: Tensor,
+    mask: Tensor,
+    states: Tensor,
+    columns: Columns | None = None,
 ) -> Tensor:
-    """Return a critic's Q̂ [B, T, V] at the places of tokens [B, T], 0 outside the mask [B, T]."""
+    """Return a critic's Q̂ [B, T, V] at the places of tokens [B, T], 0 outside the mask [B, T].
+
+    With columns, those of a batch in training, each token without one has the value of the rest.
+    """
     memory = critic.encode(batch.references, batch.reference_mask)
-    values = critic.counted_values(memory, tokens, states, mask)
+    values = critic.counted_values(memory, tokens, states, mask, columns)
     if critic.adds_outlook:
-        outlooks = token_outlooks(score, special, tokens, mask, batch, values.rows.shape[1])
+        outlooks = token_outlooks(score, special, tokens, mask, batch, values.num_tokens, values.columns)
         values = add_outlooks(values, outlooks, special)
     return values.padded()

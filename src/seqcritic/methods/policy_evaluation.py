@@ -29,6 +29,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
+from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.counted_losses import expected_values, taken_and_penalties
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import draw_reward_masks
@@ -36,19 +37,19 @@ from seqcritic.methods.outlook import add_outlooks, token_outlooks
 from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.scores.score import Score
 from seqcritic.tensors import rows
-from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Values
 
 NOTHING = 1e-12  # a variance that is rounding
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The critic's values [N, V] of the counted tokens, detached, its loss, and what to log.
+    """The critic's values at the counted tokens, detached, its loss, and what to log.
 
     `returns` [B, T]: what was earned from each token on, entropies included where the method counts them.
     """
 
-    values: Packed
+    values: Values
     returns: Tensor
     loss: Tensor
     measurements: dict[str, Tensor]
@@ -73,17 +74,19 @@ def evaluate_policy(
     assert target_critic is not None
     sample, mask = rollout.sample, rollout.sample.mask
     repeats, special = len(mask) // len(batch), networks.actor.special
+    columns = choose_columns(critic, special, batch, sample.probabilities.first())
     masks = critic.draw_masks(len(batch), generator)
     memory = rows.repeat(critic.encode(batch.references, batch.reference_mask, masks), repeats)
-    values = critic.counted_values(memory, sample.tokens, actor_states, mask)
+    values = critic.counted_values(memory, sample.tokens, actor_states, mask, columns)
     fixed = values.detach()
     if masks is not None:
         with torch.no_grad():
             memory = rows.repeat(critic.encode(batch.references, batch.reference_mask), repeats)
-            fixed = critic.counted_values(memory, sample.tokens, actor_states, mask)
+            fixed = critic.counted_values(memory, sample.tokens, actor_states, mask, columns)
     outlooks = None
     if critic.adds_outlook:
-        outlooks = token_outlooks(score, special, sample.tokens, mask, batch.repeat(repeats), values.rows.shape[1])
+        repeated = batch.repeat(repeats)
+        outlooks = token_outlooks(score, special, sample.tokens, mask, repeated, values.num_tokens, values.columns)
     rewards = rollout.rewards
     if settings.temperature:
         rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
@@ -91,7 +94,7 @@ def evaluate_policy(
     if settings.temporal_difference:
         with torch.no_grad():
             memory = rows.repeat(target_critic.encode(batch.references, batch.reference_mask), repeats)
-            target_values = target_critic.counted_values(memory, sample.tokens, sample.states, mask)
+            target_values = target_critic.counted_values(memory, sample.tokens, sample.states, mask, columns)
             if outlooks is not None:
                 target_values = add_outlooks(target_values, outlooks, special)
             state_values = expected_values(sample.probabilities, target_values)
@@ -102,24 +105,23 @@ def evaluate_policy(
         targets = losses.several_sample_targets(targets, rollout.further_returns, settings.num_further)
     predicted, penalties = taken_and_penalties(values, sample.tokens)
     if outlooks is not None:
-        promised = outlooks.spread(losses.taken(outlooks.rows, outlooks.take(sample.tokens)))
-        predicted = torch.where(special.is_end(sample.tokens), 0.0, predicted + promised)
+        predicted = torch.where(special.is_end(sample.tokens), 0.0, predicted + outlooks.taken(sample.tokens))
         fixed = add_outlooks(fixed, outlooks, special)
     loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
-    of_fixed = predicted if masks is None else fixed.spread(losses.taken(fixed.rows, fixed.take(sample.tokens)))
+    of_fixed = predicted if masks is None else fixed.taken(sample.tokens)
     counted = (field.detach()[mask] for field in (of_fixed, penalties, targets, returns))
-    return Evaluation(fixed, returns, loss, _measurements(fixed.rows, *counted))
+    return Evaluation(fixed, returns, loss, _measurements(fixed, *counted))
 
 
 def _measurements(
-    values: Tensor, predicted: Tensor, penalties: Tensor, targets: Tensor, realised: Tensor
+    values: Values, predicted: Tensor, penalties: Tensor, targets: Tensor, realised: Tensor
 ) -> dict[str, Tensor]:
     """Return the figures that show whether the critic is ready: TD error, range and spread of Q̂, and how much
     of the variance of the realised return it explains (on samples it has not yet learned from).
 
-    Of the counted tokens: values [N, V], those of the sampled tokens, penalties, targets and returns [N].
+    Of the counted tokens: all values, those of the sampled tokens, penalties, targets and returns [N].
     """
-    minimum, maximum = torch.aminmax(values)
+    minimum, maximum = values.range()
     if not bool(torch.isfinite(minimum) & torch.isfinite(maximum)):
         raise NonFiniteError("a value of the critic is not finite")
     unexplained, total = (realised - predicted).var(unbiased=False), realised.var(unbiased=False)
@@ -128,7 +130,7 @@ def _measurements(
         "q_mean": values.mean(),
         "q_minimum": minimum,
         "q_maximum": maximum,
-        "q_variance": penalties.mean() / values.shape[1],
+        "q_variance": penalties.mean() / values.num_tokens,
         # Of returns that are all the same there is nothing to explain.
         "explained_variance": torch.where(total > NOTHING, 1 - unexplained / total.clamp(min=NOTHING), 0.0),
     }

@@ -9,7 +9,15 @@ makes of them what a loss needs of one token, keeps one tensor of their size, an
 
 (In the second the derivative of −τ log p itself drops out, for Σ_a p_a d log p_a = 0; in the last that of Q̄ does.)
 
-Shapes: N tokens, V vocabulary.
+Where only C columns c have a value of their own and all other tokens have that of the rest, ρ (tensors/values.py):
+
+    U = ρ + Σ_c p_c (Q_c − ρ)        d/d logit_a = p_a (Q_a − U),  Q_a = ρ without a column
+    C = Σ_c (Q_c − Q̄)² + (V − C) (ρ − Q̄)²,   Q̄ = ρ + Σ_c (Q_c − ρ) / V
+                                     d/d Q_c     = 2 (Q_c − Q̄),   d/d ρ = 2 (V − C) (ρ − Q̄)
+
+Differences to ρ are summed, not values: with V of 30,000 a sum of V − C equal values would lose them to rounding.
+
+Shapes: N tokens, V vocabulary, C columns.
 """
 
 from __future__ import annotations
@@ -92,24 +100,60 @@ class SoftValues(torch.autograd.Function):
         return (worth - expected[:, None]).mul_(probabilities).mul_(by_expected[:, None]), None, None
 
 
+class ColumnValues(torch.autograd.Function):
+    """Σ_a p_a Q_a of columns and rest, the values being constants."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, values: Tensor, columns: Tensor) -> Tensor:
+        """Return [N] for logits [N, V], values [N, C + 1], the rest last, and columns [C]."""
+        probabilities = torch.softmax(logits, dim=1)
+        rest = values[:, -1]
+        shares = probabilities.index_select(1, columns).mul_(values[:, :-1] - rest[:, None])
+        above_rest = shares.sum(dim=1)
+        ctx.save_for_backward(probabilities, shares, above_rest, columns)
+        return rest + above_rest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_expected: Tensor) -> tuple[Tensor, None, None]:
+        """Return the gradient of the logits: p_a (ρ − U) of every token, and p_c (Q_c − ρ) more of a column."""
+        probabilities, shares, above_rest, columns = ctx.saved_tensors
+        gradient = torch.mul(probabilities, (-above_rest * by_expected)[:, None])
+        return gradient.index_add_(1, columns, shares * by_expected[:, None]), None, None
+
+
 class TakenAndSpread(torch.autograd.Function):
     """Q_y and Σ_a (Q_a − Q̄)²."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return twice [N] for values [N, V] and tokens [N]."""
-        deviations = values - values.mean(dim=1, keepdim=True)
+    def forward(ctx: Any, values: Tensor, tokens: Tensor, num_others: int | None) -> tuple[Tensor, Tensor]:
+        """Return twice [N] for values [N, V] and tokens [N].
+
+        Where the last of values [N, C + 1] is that of `num_others` tokens, `tokens` are columns.
+        """
+        ctx.num_others = num_others
+        if num_others is None:
+            deviations = values - values.mean(dim=1, keepdim=True)
+            spreads = torch.linalg.vector_norm(deviations, dim=1).square()
+        else:
+            above_rest = values - values[:, -1:]
+            deviations = above_rest - above_rest.sum(dim=1, keepdim=True) / (values.shape[1] - 1 + num_others)
+            spreads = deviations[:, :-1].square().sum(dim=1) + num_others * deviations[:, -1].square()
         ctx.save_for_backward(deviations, tokens)
         ctx.set_materialize_grads(False)
-        return values.gather(1, tokens[:, None])[:, 0], torch.linalg.vector_norm(deviations, dim=1).square()
+        return values.gather(1, tokens[:, None])[:, 0], spreads
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_taken: Tensor | None, by_spread: Tensor | None) -> tuple[Tensor, None]:
+    def backward(ctx: Any, by_taken: Tensor | None, by_spread: Tensor | None) -> tuple[Tensor, None, None]:
         """Return the gradient of the values."""
         deviations, tokens = ctx.saved_tensors
         gradient = torch.zeros_like(deviations) if by_spread is None else deviations * (2 * by_spread)[:, None]
-        return gradient if by_taken is None else gradient.scatter_add_(1, tokens[:, None], by_taken[:, None]), None
+        if ctx.num_others is not None:
+            gradient[:, -1].mul_(ctx.num_others)
+        if by_taken is not None:
+            gradient.scatter_add_(1, tokens[:, None], by_taken[:, None])
+        return gradient, None, None
 
 
 def log_taken(logits: Tensor, tokens: Tensor) -> Tensor:
@@ -132,7 +176,13 @@ def soft_values(logits: Tensor, values: Tensor, temperature: float) -> Tensor:
     return result
 
 
-def taken_and_spread(values: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def column_values(logits: Tensor, values: Tensor, columns: Tensor) -> Tensor:
+    """Return Σ_a p_a Q_a of columns and rest, [N]; see ColumnValues."""
+    result: Tensor = ColumnValues.apply(logits, values, columns)  # type: ignore[no-untyped-call]
+    return result
+
+
+def taken_and_spread(values: Tensor, tokens: Tensor, num_others: int | None = None) -> tuple[Tensor, Tensor]:
     """Return Q_y and Σ_a (Q_a − Q̄)², each [N]; see TakenAndSpread."""
-    result: tuple[Tensor, Tensor] = TakenAndSpread.apply(values, tokens)  # type: ignore[no-untyped-call]
+    result: tuple[Tensor, Tensor] = TakenAndSpread.apply(values, tokens, num_others)  # type: ignore[no-untyped-call]
     return result

@@ -5,13 +5,17 @@ decoder share one embedding, for both read the same language. Optionally each tr
 state that produces the next token, detached: no gradient flows from the critic into the actor. (Before the first
 token that state is a learned constant, so the first values know Y but not X.)
 
-Shapes: B examples, T tokens, V vocabulary, H actor state.
+With `critic.columns` the output layer has one row more, the value of the rest: where columns are asked for, it is
+applied to their rows and that one alone.
+
+Shapes: B examples, T tokens, V vocabulary, H actor state, C columns, F features.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from seqcritic.config import CriticSettings
 from seqcritic.contracts.actor import Actor
@@ -22,7 +26,7 @@ from seqcritic.models.decoder import Decoder, State
 from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder
 from seqcritic.models.initialise import initialise
-from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Columns, Values
 
 READ_OUT_SHARE = 0.1  # of the actor's read-out, where the critic begins with its weights
 
@@ -36,6 +40,7 @@ class RecurrentCritic(Critic):
         super().__init__()
         self.reads_actor_states = settings.reads_actor_states
         self.adds_outlook = settings.adds_outlook
+        self.num_columns = settings.columns
         shared = nn.Embedding(num_tokens, settings.embedding)
         self.encoder = BidirectionalEncoder(shared, settings.hidden)
         self.decoder = Decoder(
@@ -48,6 +53,9 @@ class RecurrentCritic(Critic):
             tied=settings.tied,
             read_out=settings.read_out,
         )
+        # Behind all others, whose initial weights so stay those of a critic without it.
+        width = self.decoder.read_out.weight.shape[1]
+        self.rest = None if settings.columns is None else nn.Linear(width, 1)
         initialise(self, settings.initial_range, generator)
 
     @torch.no_grad()
@@ -72,6 +80,10 @@ class RecurrentCritic(Critic):
         self.decoder.token_gates.bias.copy_(actor.decoder.token_gates.bias)
         if self.decoder.extra_gates is not None:
             self.decoder.extra_gates.weight.zero_()
+        if self.rest is not None:
+            # The mean of all tokens: at first nothing tells the others from those with a column.
+            self.rest.weight.copy_(self.decoder.read_out.weight.mean(dim=0, keepdim=True))
+            self.rest.bias.copy_(self.decoder.read_out.bias.mean())
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """Return what dropout keeps of so many rows; None, nothing drawn, for a critic without dropout."""
@@ -81,10 +93,13 @@ class RecurrentCritic(Critic):
         """Read the reference answers [B, T] with their mask; values from this memory drop the units of `masks`."""
         return self.decoder.encode(self.encoder, references, mask, masks)
 
-    def counted_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
-        """Return the values [N, V] of the places where the mask [B, T] is True; elsewhere nothing is computed."""
+    def counted_values(
+        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    ) -> Values:
+        """Return the values at the places where the mask [B, T] is True; elsewhere nothing is computed."""
         extra = actor_states.detach() if self.reads_actor_states else None
-        return self.decoder.read(self.decoder.features(memory, predictions, extra, mask)[0])
+        features, _ = self.decoder.features(memory, predictions, extra, mask)
+        return Values(features._replace(rows=self._read(features.rows, columns)), columns)
 
     def start(self, memory: Memory, views: Tensor) -> State:
         """Return the state before the first token, which knows nothing of the actor's."""
@@ -94,9 +109,20 @@ class RecurrentCritic(Critic):
         """Return the state after consuming tokens [B] and the actor's states [B, H] after them."""
         return self.decoder.step(memory, state, tokens, views if self.reads_actor_states else None)
 
-    def next_values(self, memory: Memory, state: State) -> Tensor:
-        """Return the values [B, V] of all tokens after a state."""
-        return self.decoder.outputs(state)
+    def next_values(self, memory: Memory, state: State, columns: Columns | None = None) -> Values:
+        """Return the values after a state of B sequences."""
+        return Values.of_rows(self._read(self.decoder.features_of(state), columns), columns)
+
+    def _read(self, features: Tensor, columns: Columns | None) -> Tensor:
+        """Return values [N, V], or [N, C + 1] of columns and rest, of features [N, F]."""
+        layer = self.decoder.read_out
+        if columns is None:
+            result: Tensor = layer(features)
+            return result
+        assert self.rest is not None, "columns are asked of a critic with num_columns"
+        weight = torch.cat([layer.weight.index_select(0, columns.ids), self.rest.weight])
+        bias = torch.cat([layer.bias.index_select(0, columns.ids), self.rest.bias])
+        return linear(layer.inputs(features), weight, bias)
 
     def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor:
         """Return the attention [B, T, U] at every step of given tokens [B, T]."""

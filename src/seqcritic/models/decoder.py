@@ -58,6 +58,20 @@ class State(NamedTuple):
         return all_rows.cat(states)
 
 
+def pass_gates(inputs: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
+    """The GRU as one reads it: r, z = σ(x_rz + h_rz), n = tanh(x_n + r h_n), s' = n + z (s − n).
+
+    From x [B, 3H], the inputs' share, h [B, 3H], the state's, and the state s [B, H]. Search goes on by this too; the
+    loops of recurrence.py and the kernels are the fast form, which the tests hold to it.
+    """
+    size = hidden.shape[1]
+    # Under autocast the products are narrower than the state, which is summed over the steps.
+    inputs, gates = inputs.to(hidden.dtype), gates.to(hidden.dtype)
+    reset, update = torch.sigmoid(inputs[:, : 2 * size] + gates[:, : 2 * size]).chunk(2, dim=1)
+    candidate = torch.tanh(inputs[:, 2 * size :] + reset * gates[:, 2 * size :])
+    return torch.lerp(candidate, hidden, update)
+
+
 class Decoder(nn.Module):
     """A GRU with attention that reads one token (and an optional extra vector) a step."""
 
@@ -112,8 +126,12 @@ class Decoder(nn.Module):
 
     def outputs(self, state: State) -> Tensor:
         """Return the read-out [B, V] of a state."""
-        result: Tensor = self.read_out(masked(torch.cat([state.hidden, state.glimpse], dim=-1), state.kept))
+        result: Tensor = self.read_out(self.features_of(state))
         return result
+
+    def features_of(self, state: State) -> Tensor:
+        """Return what the read-out of a state is made from, [s; c] with its dropout, [B, H + C]."""
+        return masked(torch.cat([state.hidden, state.glimpse], dim=-1), state.kept)
 
     def run(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return read-outs [B, T, V] and states [B, T, H] at every step of given tokens [B, T].
@@ -220,15 +238,10 @@ class Decoder(nn.Module):
         return State(hidden, glimpse, product[:, :size], fixed, None if memory.masks is None else memory.masks.features)
 
     def _transition(self, state: State, inputs: Tensor) -> Tensor:
-        """The GRU: r, z = σ(…), n = tanh(x_n + r · h_n), s' = n + z (s − n)."""
+        """The next hidden state [B, H] from the input's share [B, 3H] of the gates."""
         kernels = step_kernels(state.hidden)
         if kernels is not None:
             by_glimpse = torch.mm(state.glimpse, self.glimpse_gates.weight.t())
             return next_hidden(kernels, inputs, by_glimpse, state.gates, state.hidden)
         inputs = torch.addmm(inputs, state.glimpse, self.glimpse_gates.weight.t())
-        size = self.hidden
-        # Under autocast the products are narrower than the state, which is summed over the steps.
-        inputs, gates = inputs.to(state.hidden.dtype), state.gates.to(state.hidden.dtype)
-        reset, update = torch.sigmoid(inputs[:, : 2 * size] + gates[:, : 2 * size]).chunk(2, dim=1)
-        candidate = torch.tanh(inputs[:, 2 * size :] + reset * gates[:, 2 * size :])
-        return torch.lerp(candidate, state.hidden, update)
+        return pass_gates(inputs, state.gates, state.hidden)

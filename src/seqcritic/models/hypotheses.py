@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from seqcritic.models.attention import Memory
-from seqcritic.models.decoder import Decoder
+from seqcritic.models.decoder import Decoder, pass_gates
 from seqcritic.models.dropout import masked
 from seqcritic.models.lookup import project_tokens
 from seqcritic.models.read_out import OwnReadOut, ProjectedReadOut, TiedReadOut
@@ -93,13 +93,8 @@ class Hypotheses:
 
     def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:
         """Return the hypotheses that continue those at places `parents` with `tokens`, both [R * W]."""
-        size = self.decoder.hidden
         hidden, gates, glimpse_gates = (field.index_select(0, parents) for field in live[:3])
-        inputs = (self._input_gates(tokens) + glimpse_gates).to(hidden.dtype)
-        gates = gates.to(hidden.dtype)  # under autocast the products are narrower than the state
-        reset, update = torch.sigmoid(inputs[:, : 2 * size] + gates[:, : 2 * size]).chunk(2, dim=1)
-        candidate = torch.tanh(torch.addcmul(inputs[:, 2 * size :], reset, gates[:, 2 * size :]))
-        return self._look(torch.lerp(candidate, hidden, update))
+        return self._look(pass_gates(self._input_gates(tokens) + glimpse_gates, gates, hidden))
 
     def logits(self, live: Live) -> Tensor:
         """Return the unnormalised log-probabilities [R * W, V] of the next token."""

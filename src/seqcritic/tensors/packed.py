@@ -35,6 +35,10 @@ class Packed(NamedTuple):
         """Return the same rows as constants."""
         return self._replace(rows=self.rows.detach())
 
+    def first(self) -> Tensor:
+        """Return the rows of first tokens, one for each sequence that has any."""
+        return self.rows[self.places % self.shape[1] == 0]
+
     def take(self, per_token: Tensor) -> Tensor:
         """Return what the counted tokens have of [B, T, …], [N, …]."""
         return per_token.flatten(0, 1)[self.places]

@@ -56,6 +56,11 @@ def load_start_critic(settings: Settings, critic: nn.Module) -> dict[str, Any]:
         raise UserError(
             f"start.critic: {place} was trained with critic.adds_outlook={str(adds_outlook).lower()}; set it so"
         )
+    columns = description["settings"]["critic"].get("columns")
+    if (columns is None) != (settings.critic.columns is None):  # how many there are may change, the weights fit
+        raise UserError(
+            f"start.critic: {place} was trained with critic.columns={'null' if columns is None else columns}; set it so"
+        )
     sharpening = description["progress"].get("sharpening", 1.0)
     if sharpening != settings.method.sharpening:
         raise UserError(

@@ -88,7 +88,7 @@ class HuggingFaceActor(Actor):
         return never if self.special.padding in self.special.end else [*never, self.special.padding]
 
     def _mark(self, tokens: Sequence[int]) -> Tensor:
-        marked = torch.zeros(self.num_tokens)
+        marked = torch.zeros(self.num_tokens, device=self.device)
         marked[list(tokens)] = NEVER
         return marked
 
@@ -96,7 +96,7 @@ class HuggingFaceActor(Actor):
         """Return the seed of dropout, None for a model without any."""
         if not self._has_dropout:
             return None
-        return int(torch.randint(1 << 62, (), generator=generator))
+        return int(torch.randint(1 << 62, (), generator=generator, device="cpu"))
 
     def encode(self, sources: Tensor, mask: Tensor, masks: int | None = None) -> Memory:
         """Read sources: ids [B, S], which decoder-only models take as prompts, audio features [B, S, F], or pixels."""

@@ -1,0 +1,119 @@
+"""Values of tokens: one for every token of the vocabulary, or one for each of some columns and one for all others.
+
+With 30,000 tokens a critic that values each of them computes mostly what no sample ever tells apart. It may answer
+instead for C tokens, the columns, and give all others one value, the rest. Everything that is made of values is exact
+for that form too: it is what the expansion to all V tokens would give, without its cost.
+
+Shapes: B sequences, T tokens, N counted tokens, V vocabulary, C columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqcritic.tensors.packed import Packed
+
+
+class Columns(NamedTuple):
+    """The tokens that have a value of their own."""
+
+    ids: Tensor  # [C], rising, at least one
+    num_tokens: int  # V
+
+    @property
+    def num_others(self) -> int:
+        """V − C, how many tokens share the value of the rest."""
+        return self.num_tokens - len(self.ids)
+
+    def places(self, tokens: Tensor) -> Tensor:
+        """The column of each token, of any shape; C, that of the rest, for a token without a column."""
+        found = torch.searchsorted(self.ids, tokens.contiguous()).clamp(max=len(self.ids) - 1)
+        return torch.where(self.ids[found] == tokens, found, len(self.ids))
+
+    def expand(self, rows: Tensor) -> Tensor:
+        """Values [N, V] of all tokens from those [N, C + 1] of columns and rest."""
+        return rows[:, -1:].repeat(1, self.num_tokens).index_copy(1, self.ids, rows[:, :-1])
+
+
+class Values(NamedTuple):
+    """Values at the counted tokens of a batch."""
+
+    packed: Packed  # [N, V]; with columns [N, C + 1], the last being the rest: one product makes both
+    columns: Columns | None = None
+
+    @staticmethod
+    def of_rows(rows: Tensor, columns: Columns | None = None) -> Values:
+        """Values of B sequences at one step, from [B, V] or [B, C + 1]."""
+        return Values(as_packed(rows), columns)
+
+    @property
+    def num_tokens(self) -> int:
+        """V."""
+        return self.packed.rows.shape[1] if self.columns is None else self.columns.num_tokens
+
+    def detach(self) -> Values:
+        """The same values as constants."""
+        return self._replace(packed=self.packed.detach())
+
+    def places(self, tokens: Tensor) -> Tensor:
+        """Where the rows have the value of each token, of any shape."""
+        return tokens if self.columns is None else self.columns.places(tokens)
+
+    def taken(self, tokens: Tensor) -> Tensor:
+        """The values [B, T] of tokens [B, T], 0 where nothing counts."""
+        places = self.places(self.packed.take(tokens))
+        return self.packed.spread(self.packed.rows.gather(1, places[:, None])[:, 0])
+
+    def expanded(self) -> Packed:
+        """The values [N, V] of all tokens."""
+        if self.columns is None:
+            return self.packed
+        return self.packed._replace(rows=self.columns.expand(self.packed.rows))
+
+    def padded(self) -> Tensor:
+        """The values [B, T, V] of all tokens, zeros where nothing counts."""
+        return self.expanded().padded()
+
+    def mean(self) -> Tensor:
+        """The mean over all tokens of all rows."""
+        rows = self.packed.rows
+        if self.columns is None:
+            return rows.mean()
+        rest = rows[:, -1]
+        # Σ_a Q(a) / V = rest + Σ_c (Q(c) − rest) / V
+        return (rest + (rows - rest[:, None]).sum(dim=1) / self.num_tokens).mean()
+
+    def range(self) -> tuple[Tensor, Tensor]:
+        """The smallest and the largest value of any token."""
+        smallest, largest = torch.aminmax(self._of_some_token())
+        return smallest, largest
+
+    def best(self, preferences: Packed) -> Tensor:
+        """The token [N] of the highest value, in the order of the rows.
+
+        Where the rest is highest, all tokens without a column are equally good: the one with the highest of
+        preferences [N, V] is taken.
+        """
+        found = self._of_some_token().argmax(dim=1)
+        if self.columns is None:
+            return found
+        ids = self.columns.ids
+        others = (found == len(ids)).nonzero()[:, 0]
+        best = ids[found.clamp(max=len(ids) - 1)]
+        if len(others):
+            preferred = self.packed.align(preferences)[others].index_fill(1, ids, -torch.inf)
+            best[others] = preferred.argmax(dim=1)
+        return best
+
+    def _of_some_token(self) -> Tensor:
+        """The rows without the rest where every token has a column: no token has its value then."""
+        rows = self.packed.rows
+        return rows[:, :-1] if self.columns is not None and self.columns.num_others == 0 else rows
+
+
+def as_packed(rows: Tensor) -> Packed:
+    """Something of B sequences at one step, [B, F], packed in their order."""
+    return Packed(rows, torch.arange(len(rows), device=rows.device), (len(rows), 1))
