@@ -18,6 +18,7 @@ from seqcritic.methods import losses
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.methods.registry import build_method
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.values import Values
 from test_estimators import Estimator, expected_gradients, random_table
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 
@@ -104,6 +105,6 @@ def test_random_values_give_a_finite_gradient_where_probabilities_vanish(world):
     method = EntropyActorCritic(settings_of(TEMPERATURE).method, SCORE, True)
     values = random_table(world)[:1, :1].float()
     mask = torch.tensor([[True]])
-    loss = method.actor_loss(Packed.of(logits, mask), Packed.of(values, mask), mask)
+    loss = method.actor_loss(Packed.of(logits, mask), Values(Packed.of(values, mask)), mask)
     (gradient,) = torch.autograd.grad(loss, logits)
     assert bool(torch.isfinite(gradient).all())
