@@ -25,7 +25,7 @@ from critics_picture import draw_critics
 from seqcritic.report.ablation import draw_ablation, list_ablation_columns
 from seqcritic.report.columns import markdown_columns
 from seqcritic.report.curves import draw_curves
-from seqcritic.report.diagnosis_page import MOMENT_PICTURES
+from seqcritic.report.diagnosis_tables import MOMENT_PICTURES
 from seqcritic.report.slots import draw_slots
 from seqcritic.report.tables import markdown_table
 

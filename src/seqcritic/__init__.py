@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from seqcritic.comparing.compare import compare
     from seqcritic.config import Settings
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
-    from seqcritic.report.page import render_page
+    from seqcritic.report.pages import render_page
     from seqcritic.settings_io import load_recipe, recipe_names
     from seqcritic.training.model import Model, load_model
     from seqcritic.training.run_evaluation import evaluate

@@ -17,7 +17,7 @@ from seqcritic.errors import UserError
 from seqcritic.method_settings import METHODS, MIXED, MIXED_LABELS
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.curves import draw_curves
-from seqcritic.report.page import render_page
+from seqcritic.report.pages import render_page
 from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml
 from seqcritic.training.rewards import try_score

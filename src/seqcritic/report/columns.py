@@ -1,4 +1,4 @@
-"""Tables made of columns: for the terminal, as Markdown, and as HTML."""
+"""Tables made of columns: for the terminal and as Markdown; a template makes those of a page."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from seqcritic.report.markup import Markup, element, join, text
+from seqcritic.report.markup import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,14 @@ class Column:
     name: str
     heading: str
     cells: tuple[str, ...]
+    bold: frozenset[int] = frozenset()  # rows whose cells are
+    drawings: tuple[Markup, ...] = ()  # which a page has before the cells
+
+    @property
+    def classes(self) -> str:
+        """The classes by which the style sheet knows the column; one of beam search is also of its kind."""
+        kind = self.name.removeprefix("beam-")
+        return kind if kind == self.name else f"{kind} {self.name}"
 
 
 def terminal_columns(columns: Sequence[Column], title: str, caption: str = "") -> Table:
@@ -42,37 +50,13 @@ def terminal_columns(columns: Sequence[Column], title: str, caption: str = "") -
 
 
 def markdown_columns(columns: Sequence[Column]) -> str:
-    """Write columns as a Markdown table."""
-    lines = [
-        markdown_line([escape_markdown(column.heading) for column in columns]),
-        markdown_line(["---:" if index else "---" for index in range(len(columns))]),
-    ]
-    rows = zip(*(column.cells for column in columns), strict=True)
-    return "\n".join(lines + [markdown_line([escape_markdown(cell) for cell in cells]) for cells in rows])
-
-
-def html_columns(columns: Sequence[Column]) -> Markup:
-    """Render columns as a table of the page; the first column names the rows."""
-    names = ["method", *(column.name for column in columns[1:])]
-    headings = [
-        element("th", {"scope": "col", "class": name}, text(column.heading))
-        for name, column in zip(names, columns, strict=True)
-    ]
-    lines = []
-    for label, *cells in zip(*(column.cells for column in columns), strict=True):
-        rest = [
-            element("td", {"class": column.name, "data-heading": column.heading}, text(cell))
-            for column, cell in zip(columns[1:], cells, strict=True)
-        ]
-        lines.append(element("tr", {}, element("th", {"scope": "row", "class": "method"}, text(label)), *rest))
-    head = element("thead", {}, element("tr", {}, *headings))
-    body = element("tbody", {}, Markup("\n"), join(lines), Markup("\n"))
-    return element("div", {"class": "scroll"}, element("table", {"class": "results"}, head, body))
-
-
-def markdown_line(cells: Sequence[str]) -> str:
-    """Put cells between bars."""
-    return "| " + " | ".join(cells) + " |"
+    """Write columns as a Markdown table, the first to the left and the others to the right."""
+    written = []
+    for index, column in enumerate(columns):
+        cells = [escape_markdown(cell) for cell in column.cells]
+        bold = [f"**{cell}**" if row in column.bold else cell for row, cell in enumerate(cells)]
+        written.append([escape_markdown(column.heading), "---:" if index else "---", *bold])
+    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*written, strict=True))
 
 
 def escape_markdown(content: str) -> str:

@@ -1,10 +1,13 @@
-"""A diagnosis in words and numbers: the columns of its table and its headline."""
+"""A diagnosis in words, numbers and pictures: the columns of its table, its headline, and its figures over moments."""
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from seqcritic.report.columns import Column
 from seqcritic.report.diagnosis import CERTAIN, SAMPLES, DiagnosisRow, EstimatorRow, Figure, TokenValues
 from seqcritic.report.formats import ABSENT
+from seqcritic.report.slots import Dot, SlotLine
 
 ACTOR_CRITIC = "actor-critic"
 MEANINGS = {
@@ -118,3 +121,41 @@ LEGEND = (
     "error: mean squared error with M samples for each example. aligned: cosine to the truth with the noise counted. "
     "samples: how many are as good as one of actor-critic, by mean squared error and by alignment."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class MomentPicture:
+    """One figure of every estimator, from moment to moment."""
+
+    title: str
+    dot_of: Callable[[EstimatorRow], Dot]
+    logarithmic: bool = False
+    only_biased: bool = False
+
+    def lines(self, rows: Sequence[DiagnosisRow]) -> list[SlotLine]:
+        """Return a line for each estimator that is shown."""
+        return [
+            SlotLine(MEANINGS[first.name], tuple(self.dot_of(row.estimators[index]) for row in rows), index)
+            for index, first in enumerate(rows[0].estimators)
+            if not (self.only_biased and first.unbiased)
+        ]
+
+
+MOMENT_PICTURES = {
+    "variance": MomentPicture("variance of one draw / ‖∇V‖²", lambda one: _dot(one.variance), logarithmic=True),
+    "bias": MomentPicture("length of the bias / ‖∇V‖", lambda one: _bias_dot(one), only_biased=True),
+    "cosine": MomentPicture("cosine of the mean to the true gradient", lambda one: _dot(one.cosine), only_biased=True),
+    "samples": MomentPicture(
+        "samples as good as one of actor-critic, by mean squared error", lambda one: _dot(one.samples), logarithmic=True
+    ),
+    "alignment": MomentPicture("alignment of one draw with the true gradient", lambda one: Dot(one.alignments[0])),
+}
+
+
+def _dot(figure: Figure) -> Dot:
+    reach = CERTAIN * figure.error
+    return Dot(figure.value, figure.value - reach, figure.value + reach)
+
+
+def _bias_dot(row: EstimatorRow) -> Dot:
+    return Dot(row.bias, *row.bias_bounds)

@@ -1,9 +1,12 @@
 """What every drawing is made of. It stands alone: colours are attributes, which the page's style sheet overrides."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from seqcritic.report.comparison import MethodRow
 from seqcritic.report.markup import Attributes, Markup, element, join, text
+from seqcritic.report.scales import Range
 
 # Chosen so that any two differ for readers with each kind of colour blindness, at contrast 3 on white.
 PALETTE = ("#2448c8", "#e25a0a", "#00957f", "#b56ad0", "#7b3f20", "#3f4450")
@@ -60,3 +63,15 @@ def write_text(content: str, x: float, y: float, anchor: str, role: str) -> Mark
     colour = INK if role == "axis-title" else FAINT
     attributes: Attributes = {"class": role, "x": x, "y": y, "text-anchor": anchor, "fill": colour}
     return element("text", attributes, text(content))
+
+
+def draw_interval(row: MethodRow, scale: Range, style: Style) -> Markup:
+    """Draw an interval as a line with a dot; the numbers beside it say the same in words."""
+    width, middle = 96, 7
+    if not all(math.isfinite(end) for end in (row.low, row.score, row.high)):
+        return Markup("")
+    low, score, high = (4 + scale.fraction(end) * (width - 8) for end in (row.low, row.score, row.high))
+    line = element("line", {"x1": low, "y1": middle, "x2": high, "y2": middle, "stroke-width": 2})
+    dot = element("circle", {"cx": score, "cy": middle, "r": 3.5})
+    attributes = {"class": f"interval-drawing {style.classes}", "aria-hidden": "true"}
+    return element("svg", {**attributes, "viewBox": f"0 0 {width} 14"}, line, dot)

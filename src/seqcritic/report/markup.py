@@ -1,20 +1,26 @@
-"""HTML and SVG built from pieces whose type says that their text is already escaped."""
+"""SVG built from pieces whose type says that their text is already escaped."""
 
 import html
 import re
 from collections.abc import Iterable, Mapping
-from typing import NewType, TypeAlias
+from typing import TypeAlias
 
-Markup = NewType("Markup", str)
+from markupsafe import Markup as Markup
+
 Attributes: TypeAlias = dict[str, str | float]
 
 # XML forbids these characters, and lone surrogates cannot be written as UTF-8.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
+def replace_forbidden(content: str) -> str:
+    """Replace what neither XML nor UTF-8 can hold; markup, which holds none, stays markup."""
+    return content if isinstance(content, Markup) else _FORBIDDEN.sub("\ufffd", content)
+
+
 def text(content: str) -> Markup:
     """Escape plain text, so that it can never be read as markup."""
-    return Markup(html.escape(_FORBIDDEN.sub("\ufffd", content)))
+    return Markup(html.escape(replace_forbidden(content)))
 
 
 def element(name: str, attributes: Mapping[str, str | float], *children: Markup) -> Markup:

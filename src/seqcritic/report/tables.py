@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection
 
-from seqcritic.report.columns import Column, escape_markdown, markdown_line
+from seqcritic.report.columns import Column, markdown_columns
 from seqcritic.report.comparison import Comparison, MethodRow
 from seqcritic.report.formats import (
     format_cost,
@@ -24,10 +24,11 @@ def list_columns(comparison: Comparison) -> tuple[Column, ...]:
     """
     rows = comparison.rows
     with_beam = comparison.with_beam
+    chosen = _list_chosen(comparison)
     columns = [Column("method", "method", tuple(row.label for row in rows))]
     if len(rows) > 1:
         heading = f"{comparison.score_name} {_arrow(comparison)} valid"
-        columns.append(Column("valid", heading, tuple(write_valid(comparison, row) for row in rows)))
+        columns.append(Column("valid", heading, tuple(write_valid(comparison, row) for row in rows), chosen))
     columns += _list_score_columns(comparison, "", " greedy" if with_beam else "")
     if with_beam is not None:
         columns += _list_score_columns(with_beam, "beam-", f" {name_beam(rows[0])}")
@@ -75,23 +76,10 @@ def name_beam(row: MethodRow) -> str:
 def markdown_table(comparison: Comparison, hidden: Collection[str] = ()) -> str:
     """Write the comparison as a Markdown table, some columns hidden, the chosen in bold and the signature beneath."""
     columns = [column for column in list_columns(comparison) if column.name not in hidden]
-    bold = list_chosen(comparison)
-    lines = [
-        markdown_line([escape_markdown(column.heading) for column in columns]),
-        markdown_line(["---" if column.name == "method" else "---:" for column in columns]),
-    ]
-    for index, row in enumerate(comparison.rows):
-        cells = {column.name: escape_markdown(column.cells[index]) for column in columns}
-        cells |= {name: f"**{cell}**" for name, cell in cells.items() if (name, row.label) in bold}
-        lines.append(markdown_line(list(cells.values())))
+    lines = [markdown_columns(columns)]
     for name, signature in list_signatures(comparison):
         lines += ["", f"{name}: `{signature}`"]
     return "\n".join([*lines, ""])
-
-
-def list_chosen(comparison: Comparison) -> set[tuple[str, str]]:
-    """List the score columns by name, each with the labels of the rows that validation chose."""
-    return {(name, row.label) for name in ("valid", "score", "beam-score") for row in comparison.chosen_rows}
 
 
 def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> list[Column]:
@@ -99,7 +87,7 @@ def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> lis
     rows = comparison.rows
     heading = f"{comparison.score_name} {_arrow(comparison)}{search}"
     columns = [
-        Column(f"{prefix}score", heading, tuple(format_score(row.score) for row in rows)),
+        Column(f"{prefix}score", heading, tuple(format_score(row.score) for row in rows), _list_chosen(comparison)),
         Column(f"{prefix}interval", "95% interval", tuple(format_interval(row.low, row.high) for row in rows)),
     ]
     if comparison.baseline_row is not None:
@@ -108,6 +96,11 @@ def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> lis
         heading = "p (Holm)" if comparison.num_tests > 1 else "p"
         columns.append(Column(f"{prefix}p-value", heading, tuple(format_p_value(comparison.p_value(r)) for r in rows)))
     return columns
+
+
+def _list_chosen(comparison: Comparison) -> frozenset[int]:
+    """List the rows that validation chose by their places."""
+    return frozenset(comparison.rows.index(row) for row in comparison.chosen_rows)
 
 
 def _arrow(comparison: Comparison) -> str:

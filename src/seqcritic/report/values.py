@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 
+from seqcritic.report.formats import format_probability, format_sum, format_value
 from seqcritic.report.records import Record, finite_or_none
 
 END = ""
@@ -99,6 +100,16 @@ class ValueTable:
     def expected(self) -> tuple[str, ...]:
         """The token of the reference that would go on, at each step, from what was written before it."""
         return find_continuations(self.reference, [step.token for step in self.steps])
+
+    @property
+    def summaries(self) -> tuple[str, ...]:
+        """What happened at each step, in words."""
+        return tuple(
+            f"Step {index + 1} of {len(self.steps)} takes “{show_token(step.token)}”. "
+            f"The actor gives it probability {format_probability(step.probability)}; "
+            f"the critic expects {format_value(step.value)} from here on, and {format_sum(remaining)} came."
+            for index, (step, remaining) in enumerate(zip(self.steps, self.remaining, strict=True))
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Turn the table into what JSON can hold; numbers that are not finite become null."""
