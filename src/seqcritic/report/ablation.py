@@ -1,15 +1,16 @@
 """An ablation: one setting changed at a time, beside what the paper found; as a table and as one picture."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from seqcritic.report.columns import Column
 from seqcritic.report.drawing import FAINT, GRID, PALETTE, draw_line, draw_svg, write_text
 from seqcritic.report.formats import ABSENT, format_compact, format_count, format_score, format_share
 from seqcritic.report.labels import text_width
 from seqcritic.report.markup import Markup, element, join, text
-from seqcritic.report.records import Record, finite_or_none
+from seqcritic.report.records import Flag, Known, Number, Record, Whole
 from seqcritic.report.scales import Range, nice_ticks
 
 _ROW_HEIGHT = 24.0
@@ -20,13 +21,13 @@ class AblationRow:
     """One row: its best and last validation score by seed, and the paper's BLEU for the same change."""
 
     name: str
-    is_baseline: bool
-    seed_scores: tuple[float, ...]
-    last_scores: tuple[float, ...]
-    critic_explains: float | None  # at the start of joint training
-    num_diverged: int
-    updates: int
-    paper_score: float
+    is_baseline: Flag
+    seed_scores: tuple[Number, ...]
+    last_scores: tuple[Number, ...]
+    critic_explains: Known | None  # at the start of joint training
+    num_diverged: Whole
+    updates: Whole
+    paper_score: Number
     remark: str
 
     @property
@@ -36,13 +37,14 @@ class AblationRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Ablation:
+class Ablation(Record):
     """The baseline, which stands first, and the rows that change one setting of it."""
 
+    record_name: ClassVar[str] = "ablation"
     title: str
     score_name: str
-    lower_is_better: bool
-    start_scores: tuple[float, ...]  # of the shared actor, by seed
+    lower_is_better: Flag
+    start_scores: tuple[Number, ...]  # of the shared actor, by seed
     rows: tuple[AblationRow, ...]
     configuration: str
     environment: dict[str, str]
@@ -56,41 +58,6 @@ class Ablation:
     def paper_gain(self, row: AblationRow) -> float:
         """Say the same of the paper's BLEU."""
         return _percent(row.paper_score, self.rows[0].paper_score)
-
-    def to_dict(self) -> dict[str, object]:
-        """Turn the ablation into what JSON can hold; numbers that are not finite become null."""
-        record = finite_or_none(asdict(self))
-        assert isinstance(record, dict)
-        return record
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, object]) -> "Ablation":
-        """Read what `to_dict` wrote; a fault is a ValueError that names the field."""
-        record = Record(content, "ablation")
-        return cls(
-            title=record.text("title"),
-            score_name=record.text("score_name"),
-            lower_is_better=record.flag("lower_is_better"),
-            start_scores=record.numbers("start_scores"),
-            rows=tuple(_read_row(row) for row in record.records("rows")),
-            configuration=record.text("configuration"),
-            environment=record.text_mapping("environment"),
-            notes=record.texts("notes"),
-        )
-
-
-def _read_row(record: Record) -> AblationRow:
-    return AblationRow(
-        name=record.text("name"),
-        is_baseline=record.flag("is_baseline"),
-        seed_scores=record.numbers("seed_scores"),
-        last_scores=record.numbers("last_scores"),
-        critic_explains=record.optional_number("critic_explains"),
-        num_diverged=record.integer("num_diverged"),
-        updates=record.integer("updates"),
-        paper_score=record.number("paper_score"),
-        remark=record.text("remark"),
-    )
 
 
 def list_ablation_columns(ablation: Ablation) -> tuple[Column, ...]:
@@ -141,10 +108,10 @@ def draw_ablation(ablation: Ablation, width: int = 960) -> Markup:
 def _draw_panel(
     rows: Sequence[AblationRow],
     values_of: Callable[[AblationRow], list[float]],
-    across: tuple[float, float],
-    down: tuple[float, float],
+    across: tuple[Number, Number],
+    down: tuple[Number, Number],
     title: str,
-    colour_index: int,
+    colour_index: Whole,
 ) -> list[Markup]:
     """Draw one dot a row, the first of its values, joined to the baseline by a line; further values are small dots."""
     values = [[value for value in values_of(row) if math.isfinite(value)] for row in rows]
