@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from seqcritic.report import Comparison, Example, render_page, write_headline
-from seqcritic.report.markup import element, text
+from seqcritic.report.svg import element, text
 
 ATTACK = "</pre></style><script>alert('x')</script><img src=x onerror=alert(1)>\" onclick='a'&amp;"
 VOID = {"meta"}

@@ -15,8 +15,8 @@ from seqcritic.data.task import build_task
 from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.method_settings import METHODS, MIXED, MIXED_LABELS
+from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import Comparison
-from seqcritic.report.curves import draw_curves
 from seqcritic.report.pages import render_page
 from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml

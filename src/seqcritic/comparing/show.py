@@ -10,8 +10,8 @@ from seqcritic.report.ablation import Ablation, list_ablation_columns
 from seqcritic.report.columns import terminal_columns
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.console import open_console
-from seqcritic.report.curves import terminal_plot
 from seqcritic.report.headline import list_caveats
+from seqcritic.report.terminal import terminal_plot
 from seqcritic.report.terminal_table import comparison_table
 
 

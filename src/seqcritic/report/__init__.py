@@ -1,7 +1,7 @@
 """Everything a person sees at the end of a comparison: plain data in, text out."""
 
+from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import BeamScore, Comparison, Curve, Example, MethodRow, Point
-from seqcritic.report.curves import draw_curves
 from seqcritic.report.headline import list_caveats, write_headline
 from seqcritic.report.pages import render_page
 from seqcritic.report.tables import markdown_table

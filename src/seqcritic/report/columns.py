@@ -4,11 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
 from rich import box
 from rich.table import Table
 from rich.text import Text
-
-from seqcritic.report.markup import Markup
 
 
 @dataclass(frozen=True, slots=True)

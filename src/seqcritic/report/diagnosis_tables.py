@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from seqcritic.report.charts import Dot, DotLine
 from seqcritic.report.columns import Column
 from seqcritic.report.diagnosis import CERTAIN, SAMPLES, DiagnosisRow, EstimatorRow, Figure, TokenValues
 from seqcritic.report.formats import ABSENT
-from seqcritic.report.slots import Dot, SlotLine
 
 ACTOR_CRITIC = "actor-critic"
 MEANINGS = {
@@ -132,10 +132,10 @@ class MomentPicture:
     logarithmic: bool = False
     only_biased: bool = False
 
-    def lines(self, rows: Sequence[DiagnosisRow]) -> list[SlotLine]:
+    def lines(self, rows: Sequence[DiagnosisRow]) -> list[DotLine]:
         """Return a line for each estimator that is shown."""
         return [
-            SlotLine(MEANINGS[first.name], tuple(self.dot_of(row.estimators[index]) for row in rows), index)
+            DotLine(MEANINGS[first.name], tuple(self.dot_of(row.estimators[index]) for row in rows), index)
             for index, first in enumerate(rows[0].estimators)
             if not (self.only_biased and first.unbiased)
         ]

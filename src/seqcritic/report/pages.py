@@ -12,10 +12,11 @@ from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+from seqcritic.report.charts import Dot, DotLine, draw_curves, draw_dot_plot, draw_forecast, draw_interval
 from seqcritic.report.columns import Column
 from seqcritic.report.comparison import Comparison, Curve, MethodRow
-from seqcritic.report.curves import draw_curves
 from seqcritic.report.diagnosis import SAMPLES, Diagnosis, DiagnosisRow
 from seqcritic.report.diagnosis_tables import (
     LEGEND,
@@ -26,7 +27,6 @@ from seqcritic.report.diagnosis_tables import (
     write_verdict,
 )
 from seqcritic.report.differences import Difference, Kind, Piece, compare_characters, compare_words
-from seqcritic.report.drawing import PALETTE, draw_interval, style_of
 from seqcritic.report.formats import (
     format_probability,
     format_reward,
@@ -36,13 +36,10 @@ from seqcritic.report.formats import (
     format_value,
 )
 from seqcritic.report.headline import list_caveats, write_headline
-from seqcritic.report.labels import text_width
-from seqcritic.report.markup import Markup, replace_forbidden
-from seqcritic.report.scales import Range
-from seqcritic.report.slots import Dot, SlotLine, draw_slots
+from seqcritic.report.scales import Range, value_range
+from seqcritic.report.svg import PALETTE, replace_forbidden, style_of, text_width
 from seqcritic.report.tables import list_columns, list_signatures, list_valid_signatures, name_beam, write_spread
 from seqcritic.report.values import ValueTable, show_token
-from seqcritic.report.values_chart import draw_forecast, value_range
 from seqcritic.report.values_table import NEXT_SIGN, TAKEN_SIGN
 
 BENEATH = ("seeds", "spread", "beam-seeds", "beam-spread", "critic")  # columns that stand beneath the label
@@ -253,31 +250,31 @@ def _draw_both(
 def _draw_errors(row: DiagnosisRow) -> tuple[Markup, Markup]:
     """Draw the error of each estimator over the number of samples."""
     lines = [
-        SlotLine(MEANINGS[one.name], tuple(Dot(error) for error in one.errors), index)
+        DotLine(MEANINGS[one.name], tuple(Dot(error) for error in one.errors), index)
         for index, one in enumerate(row.estimators)
     ]
-    slots = [f"M = {samples}" for samples in SAMPLES]
-    return _draw_dots(slots, lines, "mean squared error / ‖∇V‖²", "samples for each example", True)
+    cases = [f"M = {samples}" for samples in SAMPLES]
+    return _draw_dots(cases, lines, "mean squared error / ‖∇V‖²", "samples for each example", True)
 
 
 def _draw_moments(rows: Sequence[DiagnosisRow]) -> list[tuple[Markup, Markup]]:
     """Draw how the figures differ from row to row."""
-    slots = [row.label for row in rows]
-    drawings = [_draw_dots(slots, one.lines(rows), one.title, "", one.logarithmic) for one in MOMENT_PICTURES.values()]
+    cases = [row.label for row in rows]
+    drawings = [_draw_dots(cases, one.lines(rows), one.title, "", one.logarithmic) for one in MOMENT_PICTURES.values()]
     for title, values in (
         ("share of the return's variance explained by the critic", [row.explained_variance for row in rows]),
         ("length of the true gradient", [row.gradient_norm for row in rows]),
     ):
-        line = SlotLine(title, tuple(Dot(value) for value in values), len(PALETTE) - 1)
-        drawings.append(_draw_dots(slots, [line], title, "", False))
+        line = DotLine(title, tuple(Dot(value) for value in values), len(PALETTE) - 1)
+        drawings.append(_draw_dots(cases, [line], title, "", False))
     return drawings
 
 
 def _draw_dots(
-    slots: Sequence[str], lines: Sequence[SlotLine], title: str, slot_title: str, logarithmic: bool
+    cases: Sequence[str], lines: Sequence[DotLine], title: str, case_title: str, logarithmic: bool
 ) -> tuple[Markup, Markup]:
-    wide = draw_slots(slots, lines, title, slot_title, logarithmic)
-    return wide, draw_slots(slots, lines, title, slot_title, logarithmic, width=420, height=300)
+    wide = draw_dot_plot(cases, lines, title, case_title, logarithmic)
+    return wide, draw_dot_plot(cases, lines, title, case_title, logarithmic, width=420, height=300)
 
 
 def _place_bar(amount: float, scale: Range) -> str:
