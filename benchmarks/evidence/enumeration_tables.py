@@ -11,9 +11,9 @@ from pathlib import Path
 from markupsafe import Markup
 
 from seqcritic.report.charts import Dot, DotLine, draw_dot_plot
-from seqcritic.report.columns import Column, markdown_columns
 from seqcritic.report.diagnosis import CERTAIN, Figure
 from seqcritic.report.diagnosis_tables import MEANINGS, format_figure, format_number
+from seqcritic.report.tables import Column, markdown_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ def draw_enumeration(path: Path) -> Markup:
         measured = tuple(_dot(row.measured[figure]) for row in shown)
         lines.append(DotLine(f"{title}, exact", exact, len(lines)))
         lines.append(DotLine(f"{title}, measured", measured, len(lines)))
-    slots, title = [f"{noise:g}" for noise in noises], "bias² and variance of one draw / ‖∇V‖²"
-    return draw_dot_plot(slots, lines, title, "standard deviation of the critic's error", logarithmic=True)
+    noises_shown, title = [f"{noise:g}" for noise in noises], "bias² and variance of one draw / ‖∇V‖²"
+    return draw_dot_plot(noises_shown, lines, title, "standard deviation of the critic's error", logarithmic=True)
 
 
 def _measured_bias(row: Compared) -> str:

@@ -24,9 +24,9 @@ import tables
 from critics_picture import draw_critics
 from seqcritic.report.ablation import list_ablation_columns
 from seqcritic.report.charts import draw_ablation, draw_curves, draw_dot_plot
-from seqcritic.report.columns import markdown_columns
+from seqcritic.report.comparison_tables import markdown_table
 from seqcritic.report.diagnosis_tables import MOMENT_PICTURES
-from seqcritic.report.tables import markdown_table
+from seqcritic.report.tables import markdown_columns
 
 RESULTS = tables.RESULTS
 IMAGES = RESULTS.parent / "images"

@@ -17,8 +17,8 @@ from seqcritic.errors import UserError
 from seqcritic.method_settings import METHODS, MIXED, MIXED_LABELS
 from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import Comparison
+from seqcritic.report.comparison_tables import markdown_table
 from seqcritic.report.pages import render_page
-from seqcritic.report.tables import markdown_table
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml
 from seqcritic.training.rewards import try_score
 from seqcritic.training.run_folder import moved_text

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from seqcritic.report.columns import Column
 from seqcritic.report.formats import ABSENT, format_count, format_score, format_share
 from seqcritic.report.records import Flag, Known, Number, Record, Whole
+from seqcritic.report.tables import Column, list_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +56,22 @@ class Ablation(Record):
 
 def list_ablation_columns(ablation: Ablation) -> tuple[Column, ...]:
     """List what the table shows."""
-    rows = ablation.rows
     arrow = "↓" if ablation.lower_is_better else "↑"
-    columns = [
-        Column("method", "row", tuple(row.name for row in rows)),
-        Column("score", f"best valid {ablation.score_name} {arrow}", tuple(format_score(row.score) for row in rows)),
-        Column("gain", "better by", tuple(_format_gain(ablation.gain(row.score), row) for row in rows)),
-        Column("last", "last", tuple(format_score(_mean(row.last_scores)) for row in rows)),
-        Column("critic", "critic explains", tuple(format_share(row.critic_explains) for row in rows)),
-        Column("updates", "updates", tuple(format_count(row.updates) for row in rows)),
-        Column("paper", "paper's BLEU", tuple(format_score(row.paper_score) for row in rows)),
-        Column("paper-gain", "paper better by", tuple(f"{ablation.paper_gain(row):+.1f}%" for row in rows)),
-        Column("remark", "the paper says", tuple(row.remark or ABSENT for row in rows)),
-    ]
-    if len(rows[0].seed_scores) > 1:
-        by_seed = tuple(" ".join(format_score(score) for score in row.seed_scores) for row in rows)
-        columns.insert(3, Column("seeds", "by seed", by_seed))
-    return tuple(columns)
+    columns = list_cells(
+        ablation.rows,
+        ("method", "row", lambda row: row.name),
+        ("score", f"best valid {ablation.score_name} {arrow}", lambda row: format_score(row.score)),
+        ("gain", "better by", lambda row: _format_gain(ablation.gain(row.score), row)),
+        ("seeds", "by seed", lambda row: " ".join(format_score(score) for score in row.seed_scores)),
+        ("last", "last", lambda row: format_score(_mean(row.last_scores))),
+        ("critic", "critic explains", lambda row: format_share(row.critic_explains)),
+        ("updates", "updates", lambda row: format_count(row.updates)),
+        ("paper", "paper's BLEU", lambda row: format_score(row.paper_score)),
+        ("paper-gain", "paper better by", lambda row: f"{ablation.paper_gain(row):+.1f}%"),
+        ("remark", "the paper says", lambda row: row.remark or ABSENT),
+    )
+    has_seeds = len(ablation.rows[0].seed_scores) > 1
+    return tuple(column for column in columns if has_seeds or column.name != "seeds")
 
 
 def _format_gain(gain: float, row: AblationRow) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from seqcritic.report.charts import Dot, DotLine
-from seqcritic.report.columns import Column
 from seqcritic.report.diagnosis import CERTAIN, SAMPLES, DiagnosisRow, EstimatorRow, Figure, TokenValues
 from seqcritic.report.formats import ABSENT
+from seqcritic.report.tables import Column, list_cells
 
 ACTOR_CRITIC = "actor-critic"
 MEANINGS = {
@@ -20,20 +20,21 @@ MEANINGS = {
 
 def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
     """List what the table of one moment shows."""
-    rows = row.estimators
-    columns = [
-        Column("method", "estimator", tuple(MEANINGS[one.name] for one in rows)),
-        Column("variance", "variance", tuple(format_figure(one.variance) for one in rows)),
-        Column("bias", "bias", tuple(format_bias(one, one.name == row.truth) for one in rows)),
-        Column("cosine", "cosine", tuple(format_number(one.cosine.value) for one in rows)),
-    ]
-    for index, samples in enumerate(SAMPLES):
-        columns.append(Column("error", f"error M={samples}", tuple(format_number(one.errors[index]) for one in rows)))
-    columns.append(Column("alignment", "aligned M=1", tuple(format_number(one.alignments[0]) for one in rows)))
-    columns.append(Column("samples", "samples by error", tuple(format_figure(one.samples) for one in rows)))
-    columns.append(
-        Column("aligned-samples", "samples by alignment", tuple(format_figure(one.aligned_samples) for one in rows))
+    columns = list_cells(
+        row.estimators,
+        ("method", "estimator", lambda one: MEANINGS[one.name]),
+        ("variance", "variance", lambda one: format_figure(one.variance)),
+        ("bias", "bias", lambda one: format_bias(one, one.name == row.truth)),
+        ("cosine", "cosine", lambda one: format_number(one.cosine.value)),
+        ("alignment", "aligned M=1", lambda one: format_number(one.alignments[0])),
+        ("samples", "samples by error", lambda one: format_figure(one.samples)),
+        ("aligned-samples", "samples by alignment", lambda one: format_figure(one.aligned_samples)),
     )
+    errors = zip(*(one.errors for one in row.estimators), strict=True)
+    columns[4:4] = [
+        Column("error", f"error M={samples}", tuple(map(format_number, of_all)))
+        for samples, of_all in zip(SAMPLES, errors, strict=True)
+    ]
     return tuple(columns)
 
 

@@ -15,8 +15,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from seqcritic.report.charts import Dot, DotLine, draw_curves, draw_dot_plot, draw_forecast, draw_interval
-from seqcritic.report.columns import Column
 from seqcritic.report.comparison import Comparison, Curve, MethodRow
+from seqcritic.report.comparison_tables import (
+    list_columns,
+    list_signatures,
+    list_valid_signatures,
+    name_beam,
+    write_spread,
+)
 from seqcritic.report.diagnosis import SAMPLES, Diagnosis, DiagnosisRow
 from seqcritic.report.diagnosis_tables import (
     LEGEND,
@@ -38,7 +44,7 @@ from seqcritic.report.formats import (
 from seqcritic.report.headline import list_caveats, write_headline
 from seqcritic.report.scales import Range, value_range
 from seqcritic.report.svg import PALETTE, replace_forbidden, style_of, text_width
-from seqcritic.report.tables import list_columns, list_signatures, list_valid_signatures, name_beam, write_spread
+from seqcritic.report.tables import Column
 from seqcritic.report.values import ValueTable, show_token
 from seqcritic.report.values_table import NEXT_SIGN, TAKEN_SIGN
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from seqcritic.report.formats import format_probability, format_reward, format_sum, format_value
+from seqcritic.report.tables import open_grid
 from seqcritic.report.values import Candidate, Step, ValueTable, show_token
 
 TAKEN_SIGN, NEXT_SIGN = "●", "◇"
@@ -19,17 +19,7 @@ def values_table(table: ValueTable) -> Table:
         "bold: the token taken; underlined: the reference's next token",
         table.note,
     ]
-    grid = Table(
-        title=_write_title(table),
-        caption=Text("\n".join(line for line in caption if line)),
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        show_footer=True,
-        title_justify="left",
-        title_style="bold",
-        caption_justify="left",
-        padding=0,
-    )
+    grid = open_grid(_write_title(table), "\n".join(line for line in caption if line), has_footer=True)
     grid.add_column("token", footer="score", overflow="fold")
     grid.add_column("Q̂", justify="right", no_wrap=True)
     grid.add_column("p", justify="right", no_wrap=True)
