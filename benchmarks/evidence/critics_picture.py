@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from seqcritic.report.drawing import FAINT, GRID, PALETTE, draw_line, draw_svg, write_text
+from markupsafe import Markup
+
 from seqcritic.report.formats import format_compact
-from seqcritic.report.frame import Frame
-from seqcritic.report.labels import flow
-from seqcritic.report.markup import Attributes, Markup, element, text
 from seqcritic.report.scales import Range, nice_ticks
+from seqcritic.report.svg import (
+    FAINT,
+    GRID,
+    PALETTE,
+    Attributes,
+    Frame,
+    draw_line,
+    draw_svg,
+    element,
+    flow,
+    text,
+    write_text,
+)
 
 WIDTH, HEIGHT = 960, 360
 KNOWN = {

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqcritic.report.columns import Column, markdown_columns
+from markupsafe import Markup
+
+from seqcritic.report.charts import Dot, DotLine, draw_dot_plot
 from seqcritic.report.diagnosis import CERTAIN, Figure
 from seqcritic.report.diagnosis_tables import MEANINGS, format_figure, format_number
-from seqcritic.report.markup import Markup
-from seqcritic.report.slots import Dot, SlotLine, draw_slots
+from seqcritic.report.tables import Column, markdown_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,10 @@ def draw_enumeration(path: Path) -> Markup:
         shown = [row for row in rows if row.name == name]
         exact = tuple(Dot(row.exact[figure]) for row in shown)
         measured = tuple(_dot(row.measured[figure]) for row in shown)
-        lines.append(SlotLine(f"{title}, exact", exact, len(lines)))
-        lines.append(SlotLine(f"{title}, measured", measured, len(lines)))
-    slots, title = [f"{noise:g}" for noise in noises], "bias² and variance of one draw / ‖∇V‖²"
-    return draw_slots(slots, lines, title, "standard deviation of the critic's error", logarithmic=True)
+        lines.append(DotLine(f"{title}, exact", exact, len(lines)))
+        lines.append(DotLine(f"{title}, measured", measured, len(lines)))
+    noises_shown, title = [f"{noise:g}" for noise in noises], "bias² and variance of one draw / ‖∇V‖²"
+    return draw_dot_plot(noises_shown, lines, title, "standard deviation of the critic's error", logarithmic=True)
 
 
 def _measured_bias(row: Compared) -> str:

@@ -15,18 +15,16 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from seqcritic.errors import UserError
 from seqcritic.method_settings import MIXED, method_labels
-from seqcritic.report.drawing import FAINT, GRID, PALETTE, draw_line, draw_svg, write_text
 from seqcritic.report.formats import format_compact
-from seqcritic.report.frame import Frame
-from seqcritic.report.labels import text_width
-from seqcritic.report.markup import Markup, element, join
 from seqcritic.report.scales import Range, nice_ticks
+from seqcritic.report.svg import FAINT, GRID, PALETTE, Frame, draw_line, draw_svg, element, join, text_width, write_text
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tracking import Record, read_metrics
 
@@ -51,16 +49,6 @@ MOST_POINTS = 60
 COLUMNS, PANEL, GAP = 4, (232, 104), (12, 62)  # width and height of a chart, and the room between charts
 
 Points = list[list[float]]  # [update, value]
-
-
-@dataclass(frozen=True, slots=True)
-class _Panel(Frame):
-    """One small chart: updates against a measure."""
-
-    updates: Range
-
-    def x(self, update: float) -> float:
-        return self.left + self.updates.fraction(update) * (self.right - self.left)
 
 
 def measures_of(label: str) -> tuple[str, ...]:
@@ -133,13 +121,13 @@ def draw_panel(name: str, points: Points, left: float, top: float) -> Markup:
         return join([title, write_text("not measured", left + width / 2, top + height / 2 + 12, "middle", "tick")])
     values = whole_range([value for _, value in points])
     ticks = nice_ticks(values, 3)
-    panel = _Panel(
+    panel = Frame(
         left=left + 6 + max(text_width(format_compact(tick)) for tick in ticks),
         top=top + 20,
         right=left + width,
         bottom=top + height,
         values=values,
-        updates=Range(0, max(points[-1][0], 1)),
+        across=Range(0, max(points[-1][0], 1)),
     )
     parts = [title]
     for tick in ticks:

@@ -22,12 +22,11 @@ from pathlib import Path
 import enumeration_tables
 import tables
 from critics_picture import draw_critics
-from seqcritic.report.ablation import draw_ablation, list_ablation_columns
-from seqcritic.report.columns import markdown_columns
-from seqcritic.report.curves import draw_curves
-from seqcritic.report.diagnosis_page import MOMENT_PICTURES
-from seqcritic.report.slots import draw_slots
-from seqcritic.report.tables import markdown_table
+from seqcritic.report.ablation import list_ablation_columns
+from seqcritic.report.charts import draw_ablation, draw_curves, draw_dot_plot
+from seqcritic.report.comparison_tables import markdown_table
+from seqcritic.report.diagnosis_tables import MOMENT_PICTURES
+from seqcritic.report.tables import markdown_columns
 
 RESULTS = tables.RESULTS
 IMAGES = RESULTS.parent / "images"
@@ -76,7 +75,9 @@ def pictures() -> Iterator[tuple[str, str]]:
         study = path.stem if path.parent.name == "gradients" else f"{path.parent.name}-{path.stem}"
         for kind in ("variance", "bias", "cosine") if len(rows) > 1 else ():
             picture = MOMENT_PICTURES[kind]
-            drawn = draw_slots([row.label for row in rows], picture.lines(rows), picture.title, "", picture.logarithmic)
+            drawn = draw_dot_plot(
+                [row.label for row in rows], picture.lines(rows), picture.title, "", picture.logarithmic
+            )
             yield f"{study}-{kind}", drawn
     for path in sorted(RESULTS.glob("*/token-values.json")):
         yield f"{path.parent.name}-{path.stem}", draw_critics(path)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from paper import SETTINGS, TABLE_1, bleu_gain
 from seqcritic.report.ablation import Ablation
-from seqcritic.report.columns import Column, markdown_columns
 from seqcritic.report.comparison import Comparison, MethodRow
+from seqcritic.report.comparison_tables import write_spread, write_valid
 from seqcritic.report.diagnosis import Diagnosis
 from seqcritic.report.diagnosis_tables import format_bias, format_figure, format_number, list_estimator_columns
 from seqcritic.report.formats import ABSENT, format_count, format_p_value, format_score, format_share
-from seqcritic.report.tables import write_spread, write_valid
+from seqcritic.report.tables import Column, markdown_columns
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 # The studies, with the encoder of the paper's table that each stands beside.

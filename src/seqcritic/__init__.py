@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from seqcritic.config import Settings
     from seqcritic.contracts.registry import register_method
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
-    from seqcritic.report.page import render_page
+    from seqcritic.report.pages import render_page
     from seqcritic.settings_io import load_recipe, recipe_names
     from seqcritic.training.callbacks import Callback
     from seqcritic.training.model import Model, load_model
@@ -30,7 +30,7 @@ _PLACES = {
     "load_recipe": "settings_io",
     "recipe_names": "settings_io",
     "register_method": "contracts.registry",
-    "render_page": "report.page",
+    "render_page": "report.pages",
     "train": "training.train",
 }
 

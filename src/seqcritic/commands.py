@@ -110,7 +110,7 @@ def export(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     """Write one page about some runs or a comparison, or what is on it as JSON."""
     from seqcritic.comparing.gather import comparison_of_runs
-    from seqcritic.report.page import render_page
+    from seqcritic.report.pages import render_page
     from seqcritic.training.watching import watched
 
     beam = options.beam if options.beam > 1 else None
@@ -130,7 +130,7 @@ def inspect(options: argparse.Namespace) -> int:
     """Print the critic's values along one prediction, and write them as a page."""
     from seqcritic.inspecting.load import inspect as run
     from seqcritic.inspecting.show import print_values
-    from seqcritic.report.values_page import render_values
+    from seqcritic.report.pages import render_values
 
     table = run(options.run, options.source, options.reference, options.prediction, options.top, options.device)
     print_values(table)
@@ -144,7 +144,7 @@ def diagnose(options: argparse.Namespace) -> int:
     _check_outs(options.out)
     from seqcritic.diagnosing.diagnose import diagnose as run
     from seqcritic.diagnosing.show import print_diagnosis
-    from seqcritic.report.diagnosis_page import render_diagnosis
+    from seqcritic.report.pages import render_diagnosis
     from seqcritic.training.display import choose_display
 
     found = run(

@@ -17,8 +17,9 @@ from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import PlannedRun
 from seqcritic.config import Settings
 from seqcritic.errors import NonFiniteError
-from seqcritic.report.ablation import Ablation, AblationRow, draw_ablation, list_ablation_columns
-from seqcritic.report.columns import markdown_columns
+from seqcritic.report.ablation import Ablation, AblationRow, list_ablation_columns
+from seqcritic.report.charts import draw_ablation
+from seqcritic.report.tables import markdown_columns
 from seqcritic.settings_io import differences, load_recipe, settings_from
 from seqcritic.training.run_folder import read_settings
 from support import Fork, Refusal, records, write_text

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from seqcritic.report import Comparison, Curve, Point
+from seqcritic.report.diagnosis import Diagnosis
+
+PUBLISHED = Path(__file__).parents[2] / "docs" / "results"
 
 
 @pytest.mark.parametrize("num_seeds", [1, 3])
@@ -35,7 +38,7 @@ def test_comparisons_written_before_beam_search_was_known_are_read(comparison: C
         del row["beam"], row["critic_explains"]
     assert Comparison.from_dict(content) == comparison
     assert comparison.with_beam is None
-    published = Path(__file__).parents[2] / "docs" / "results" / "demo" / "comparison.json"
+    published = PUBLISHED / "demo" / "comparison.json"
     assert Comparison.from_dict(json.loads(published.read_text(encoding="utf-8"))).with_beam is None
 
 
@@ -101,6 +104,22 @@ def test_missing_field_is_named(comparison: Comparison) -> None:
         Comparison.from_dict(content)
 
 
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ([1.0], r"^diagnosis.rows\[1\].estimators\[2\].variance\[1\]: missing$"),
+        ([1.0, "a"], r"^diagnosis.rows\[1\].estimators\[2\].variance\[1\]: expected a number, found str$"),
+        ([1.0, 2.0, 3.0], r"^diagnosis.rows\[1\].estimators\[2\].variance: .*at most 2"),
+    ],
+)
+def test_a_figure_is_a_value_and_its_error(pair: list[object], message: str) -> None:
+    content = json.loads((PUBLISHED / "gradients" / "gradients-moments.json").read_text(encoding="utf-8"))
+    assert Diagnosis.from_dict(content).rows[1].estimators[2].variance.error > 0
+    content["rows"][1]["estimators"][2]["variance"] = pair
+    with pytest.raises(ValueError, match=message):
+        Diagnosis.from_dict(content)
+
+
 def test_senseless_comparisons_are_refused(comparison: Comparison) -> None:
     with pytest.raises(ValueError, match="at least one method"):
         replace(comparison, rows=())
@@ -144,7 +163,7 @@ def test_gain_over_a_baseline_of_zero_is_undefined(comparison: Comparison) -> No
 
 
 def test_report_needs_nothing_of_the_rest() -> None:
-    allowed = {*sys.stdlib_module_names, "rich", "rapidfuzz"}
+    allowed = {*sys.stdlib_module_names, "rich", "rapidfuzz", "pydantic", "jinja2", "markupsafe"}
     sources = [entry for entry in files("seqcritic.report").iterdir() if entry.name.endswith(".py")]
     assert len(sources) > 10
     for source in sources:

@@ -9,8 +9,7 @@ import pytest
 
 from seqcritic.method_settings import method_labels
 from seqcritic.report import Comparison, Curve, Point, draw_curves
-from seqcritic.report.drawing import PALETTE, style_of
-from seqcritic.report.labels import LINE_HEIGHT, flow, shorten, spread, text_width
+from seqcritic.report.svg import LINE_HEIGHT, PALETTE, flow, shorten, spread, style_of, text_width
 from seqcritic.report.terminal import SYMBOLS, terminal_plot
 
 SVG = "{http://www.w3.org/2000/svg}"

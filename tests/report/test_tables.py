@@ -103,6 +103,14 @@ def test_long_labels_leave_room_for_the_numbers(comparison: Comparison) -> None:
     assert "+likelihood" in printed
 
 
+def test_a_score_with_a_long_name_leaves_a_little_room_for_labels(comparison: Comparison) -> None:
+    printed = print_table(
+        replace(comparison, score_name="semantic similarity to the nearest of several references"), 120
+    )
+    for expected in ("actor-critic", "42.88", "43.48", "sd\N{NO-BREAK SPACE}0.30"):
+        assert expected in printed
+
+
 def test_no_word_is_broken_in_eighty_columns(comparison: Comparison) -> None:
     rows = [
         replace(comparison.rows[1], label=name, score=200.0 + place) for place, name in enumerate(registered_methods())

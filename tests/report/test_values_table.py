@@ -8,8 +8,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from test_values import paper_table
 
+from seqcritic.report.formats import format_reward
 from seqcritic.report.values import Candidate, ValueTable
-from seqcritic.report.values_table import format_reward, values_table
+from seqcritic.report.values_table import values_table
 
 
 def print_table(table: ValueTable, width: int, **options: object) -> str:

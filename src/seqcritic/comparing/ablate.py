@@ -25,8 +25,9 @@ from seqcritic.data.task import build_task
 from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.evaluation import corpus_metric
-from seqcritic.report.ablation import Ablation, AblationRow, draw_ablation, list_ablation_columns
-from seqcritic.report.columns import markdown_columns
+from seqcritic.report.ablation import Ablation, AblationRow, list_ablation_columns
+from seqcritic.report.charts import draw_ablation
+from seqcritic.report.tables import markdown_columns
 from seqcritic.settings_io import to_yaml
 from seqcritic.training.environment import environment
 from seqcritic.training.rewards import try_score

@@ -16,10 +16,10 @@ from seqcritic.data.task import build_task
 from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.method_settings import MIXED, mixed_labels
+from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import Comparison
-from seqcritic.report.curves import draw_curves
-from seqcritic.report.page import render_page
-from seqcritic.report.tables import markdown_table
+from seqcritic.report.comparison_tables import markdown_table
+from seqcritic.report.pages import render_page
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml
 from seqcritic.training.rewards import try_score
 from seqcritic.training.run_folder import moved_text

@@ -7,12 +7,12 @@ from pathlib import Path
 from seqcritic.comparing.ablate import PICTURE_FILE
 from seqcritic.comparing.compare import CURVES_FILE, REPORT_FILE
 from seqcritic.report.ablation import Ablation, list_ablation_columns
-from seqcritic.report.columns import terminal_columns
 from seqcritic.report.comparison import Comparison
+from seqcritic.report.comparison_tables import comparison_table
 from seqcritic.report.console import open_console
-from seqcritic.report.curves import terminal_plot
 from seqcritic.report.headline import list_caveats
-from seqcritic.report.terminal_table import comparison_table
+from seqcritic.report.tables import terminal_columns
+from seqcritic.report.terminal import terminal_plot
 
 
 def print_comparison(comparison: Comparison, folder: Path) -> None:

@@ -1,12 +1,11 @@
 """Everything a person sees at the end of a comparison: plain data in, text out."""
 
+from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import BeamScore, Comparison, Curve, Example, MethodRow, Point
-from seqcritic.report.curves import draw_curves
+from seqcritic.report.comparison_tables import comparison_table, markdown_table
 from seqcritic.report.headline import list_caveats, write_headline
-from seqcritic.report.page import render_page
-from seqcritic.report.tables import markdown_table
+from seqcritic.report.pages import render_page
 from seqcritic.report.terminal import terminal_plot
-from seqcritic.report.terminal_table import comparison_table
 
 __all__ = [
     "BeamScore",

@@ -1,18 +1,13 @@
-"""An ablation: one setting changed at a time, beside what the paper found; as a table and as one picture."""
+"""An ablation: one setting changed at a time, beside what the paper found."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from seqcritic.report.columns import Column
-from seqcritic.report.drawing import FAINT, GRID, PALETTE, draw_line, draw_svg, write_text
-from seqcritic.report.formats import ABSENT, format_compact, format_count, format_score, format_share
-from seqcritic.report.labels import text_width
-from seqcritic.report.markup import Markup, element, join, text
-from seqcritic.report.records import Record, finite_or_none
-from seqcritic.report.scales import Range, nice_ticks
-
-_ROW_HEIGHT = 24.0
+from seqcritic.report.formats import ABSENT, format_count, format_score, format_share
+from seqcritic.report.records import Flag, Known, Number, Record, Whole
+from seqcritic.report.tables import Column, list_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +15,13 @@ class AblationRow:
     """One row: its best and last validation score by seed, and the paper's BLEU for the same change."""
 
     name: str
-    is_baseline: bool
-    seed_scores: tuple[float, ...]
-    last_scores: tuple[float, ...]
-    critic_explains: float | None  # at the start of joint training
-    num_diverged: int
-    updates: int
-    paper_score: float
+    is_baseline: Flag
+    seed_scores: tuple[Number, ...]
+    last_scores: tuple[Number, ...]
+    critic_explains: Known | None  # at the start of joint training
+    num_diverged: Whole
+    updates: Whole
+    paper_score: Number
     remark: str
 
     @property
@@ -36,13 +31,14 @@ class AblationRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Ablation:
+class Ablation(Record):
     """The baseline, which stands first, and the rows that change one setting of it."""
 
+    record_name: ClassVar[str] = "ablation"
     title: str
     score_name: str
-    lower_is_better: bool
-    start_scores: tuple[float, ...]  # of the shared actor, by seed
+    lower_is_better: Flag
+    start_scores: tuple[Number, ...]  # of the shared actor, by seed
     rows: tuple[AblationRow, ...]
     configuration: str
     environment: dict[str, str]
@@ -57,130 +53,25 @@ class Ablation:
         """Say the same of the paper's BLEU."""
         return _percent(row.paper_score, self.rows[0].paper_score)
 
-    def to_dict(self) -> dict[str, object]:
-        """Turn the ablation into what JSON can hold; numbers that are not finite become null."""
-        record = finite_or_none(asdict(self))
-        assert isinstance(record, dict)
-        return record
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, object]) -> "Ablation":
-        """Read what `to_dict` wrote; a fault is a ValueError that names the field."""
-        record = Record(content, "ablation")
-        return cls(
-            title=record.text("title"),
-            score_name=record.text("score_name"),
-            lower_is_better=record.flag("lower_is_better"),
-            start_scores=record.numbers("start_scores"),
-            rows=tuple(_read_row(row) for row in record.records("rows")),
-            configuration=record.text("configuration"),
-            environment=record.text_mapping("environment"),
-            notes=record.texts("notes"),
-        )
-
-
-def _read_row(record: Record) -> AblationRow:
-    return AblationRow(
-        name=record.text("name"),
-        is_baseline=record.flag("is_baseline"),
-        seed_scores=record.numbers("seed_scores"),
-        last_scores=record.numbers("last_scores"),
-        critic_explains=record.optional_number("critic_explains"),
-        num_diverged=record.integer("num_diverged"),
-        updates=record.integer("updates"),
-        paper_score=record.number("paper_score"),
-        remark=record.text("remark"),
-    )
-
 
 def list_ablation_columns(ablation: Ablation) -> tuple[Column, ...]:
     """List what the table shows."""
-    rows = ablation.rows
     arrow = "↓" if ablation.lower_is_better else "↑"
-    columns = [
-        Column("method", "row", tuple(row.name for row in rows)),
-        Column("score", f"best valid {ablation.score_name} {arrow}", tuple(format_score(row.score) for row in rows)),
-        Column("gain", "better by", tuple(_format_gain(ablation.gain(row.score), row) for row in rows)),
-        Column("last", "last", tuple(format_score(_mean(row.last_scores)) for row in rows)),
-        Column("critic", "critic explains", tuple(format_share(row.critic_explains) for row in rows)),
-        Column("updates", "updates", tuple(format_count(row.updates) for row in rows)),
-        Column("paper", "paper's BLEU", tuple(format_score(row.paper_score) for row in rows)),
-        Column("paper-gain", "paper better by", tuple(f"{ablation.paper_gain(row):+.1f}%" for row in rows)),
-        Column("remark", "the paper says", tuple(row.remark or ABSENT for row in rows)),
-    ]
-    if len(rows[0].seed_scores) > 1:
-        by_seed = tuple(" ".join(format_score(score) for score in row.seed_scores) for row in rows)
-        columns.insert(3, Column("seeds", "by seed", by_seed))
-    return tuple(columns)
-
-
-def draw_ablation(ablation: Ablation, width: int = 960) -> Markup:
-    """Draw each row's change against the baseline: ours, with a small dot for each seed, and the paper's beside it."""
-    left = 20 + max(text_width(row.name) for row in ablation.rows)
-    middle = (left + width) / 2
-    top, bottom = 50.0, 50.0 + _ROW_HEIGHT * len(ablation.rows)
-
-    def ours(row: AblationRow) -> list[float]:
-        return [ablation.gain(score) for score in (row.score, *row.seed_scores)]
-
-    def theirs(row: AblationRow) -> list[float]:
-        return [ablation.paper_gain(row)]
-
-    parts = [
-        write_text(row.name, left - 10, _height(top, index) + 4.5, "end", "tick")
-        for index, row in enumerate(ablation.rows)
-    ]
-    title = f"validation {ablation.score_name}, % better than the baseline"
-    parts += _draw_panel(ablation.rows, ours, (left, middle - 20), (top, bottom), title, 0)
-    parts += _draw_panel(
-        ablation.rows, theirs, (middle + 20, width - 20), (top, bottom), "the paper's BLEU, the same", 1
+    columns = list_cells(
+        ablation.rows,
+        ("method", "row", lambda row: row.name),
+        ("score", f"best valid {ablation.score_name} {arrow}", lambda row: format_score(row.score)),
+        ("gain", "better by", lambda row: _format_gain(ablation.gain(row.score), row)),
+        ("seeds", "by seed", lambda row: " ".join(format_score(score) for score in row.seed_scores)),
+        ("last", "last", lambda row: format_score(_mean(row.last_scores))),
+        ("critic", "critic explains", lambda row: format_share(row.critic_explains)),
+        ("updates", "updates", lambda row: format_count(row.updates)),
+        ("paper", "paper's BLEU", lambda row: format_score(row.paper_score)),
+        ("paper-gain", "paper better by", lambda row: f"{ablation.paper_gain(row):+.1f}%"),
+        ("remark", "the paper says", lambda row: row.remark or ABSENT),
     )
-    return draw_svg(width, bottom + 36, f"ablation of {ablation.title}: change of each row against the baseline", parts)
-
-
-def _draw_panel(
-    rows: Sequence[AblationRow],
-    values_of: Callable[[AblationRow], list[float]],
-    across: tuple[float, float],
-    down: tuple[float, float],
-    title: str,
-    colour_index: int,
-) -> list[Markup]:
-    """Draw one dot a row, the first of its values, joined to the baseline by a line; further values are small dots."""
-    values = [[value for value in values_of(row) if math.isfinite(value)] for row in rows]
-    flat = [0.0, *(value for found in values for value in found)]
-    margin = 0.08 * (max(flat) - min(flat)) or 1.0
-    drawn = Range(min(flat) - margin, max(flat) + margin)
-    colour = PALETTE[colour_index]
-
-    def place(value: float) -> float:
-        return across[0] + drawn.fraction(value) * (across[1] - across[0])
-
-    parts = [write_text(title, across[0], 24, "start", "axis-title")]
-    for tick in nice_ticks(drawn, 5):
-        x = place(tick)
-        parts.append(draw_line(x, down[0], x, down[1], "grid", GRID))
-        parts.append(write_text(format_compact(tick), x, down[1] + 20, "middle", "tick"))
-    parts.append(draw_line(place(0), down[0], place(0), down[1], "axis", FAINT))
-    dots = []
-    for index, (row, found) in enumerate(zip(rows, values, strict=True)):
-        y = _height(down[0], index)
-        if not found:
-            dots.append(write_text("diverged", place(0) - 6, y + 4.5, "end", "note"))
-            continue
-        dots.append(draw_line(place(0), y, place(found[0]), y, "curve", colour, 2))
-        dots += [_dot(place(value), y, 2.5, colour, f"{row.name}: {value:+.2f} %") for value in found[1:]]
-        dots.append(_dot(place(found[0]), y, 4.5, colour, f"{row.name}: {found[0]:+.2f} %"))
-    return [*parts, element("g", {"class": f"method method-{colour_index}"}, join(dots))]
-
-
-def _dot(x: float, y: float, radius: float, colour: str, title: str) -> Markup:
-    told = element("title", {}, text(title))
-    return element("circle", {"class": "point", "cx": x, "cy": y, "r": radius, "fill": colour}, told)
-
-
-def _height(top: float, index: int) -> float:
-    return top + (index + 0.5) * _ROW_HEIGHT
+    has_seeds = len(ablation.rows[0].seed_scores) > 1
+    return tuple(column for column in columns if has_seeds or column.name != "seeds")
 
 
 def _format_gain(gain: float, row: AblationRow) -> str:

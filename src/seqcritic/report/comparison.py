@@ -2,32 +2,98 @@
 
 import math
 import statistics
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar
 
-from seqcritic.report.parts import (
-    BeamScore,
-    Curve,
-    Example,
-    MethodRow,
-    Point,
-    read_curve,
-    read_example,
-    read_row,
-)
-from seqcritic.report.records import Record, finite_or_none
+from seqcritic.report.records import Flag, Known, Number, Record, Whole, finite_or_none
 from seqcritic.report.significance import correct_by_holm, p_over_seeds
-
-__all__ = ["BeamScore", "Comparison", "Curve", "Example", "MethodRow", "Point"]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Methods judged by one score on one test set; a single run is a comparison with one row."""
+class Point:
+    """One validation: the compute spent so far in likelihood updates, the updates made, and the score."""
 
+    compute: Number
+    updates: Whole
+    score: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The validation scores of one run of one method."""
+
+    label: str
+    seed: Whole
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeamScore:
+    """The test result of one method by beam search, as `MethodRow` has it for greedy search.
+
+    `rhos` are the length rewards, one for each seed, that were best on the validation set.
+    """
+
+    width: Whole
+    rhos: tuple[Number, ...]
+    score: Number
+    low: Number
+    high: Number
+    p_value: Known | None
+    seed_scores: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRow:
+    """The test result of one method.
+
+    `score` is the mean over seeds, `low` and `high` its 95% interval over sentences, and `p_value` that of a paired
+    bootstrap against the baseline (None for the baseline itself), not corrected for the number of methods, as
+    `Comparison.p_value` is. `cost_per_update` counts likelihood updates, and `seconds` were measured. The search was
+    greedy; `beam` is the result of a beam search too. `critic_explains` is the share of the variance of held-out
+    returns that the critic explained when joint training began, the mean over seeds; None without a critic.
+    """
+
+    label: str
+    score: Number
+    low: Number
+    high: Number
+    p_value: Known | None
+    seed_scores: tuple[Number, ...]
+    updates: Whole
+    cost_per_update: Number
+    seconds: Number
+    beam: BeamScore | None = None
+    critic_explains: Known | None = None
+
+    @property
+    def seed_deviation(self) -> float | None:
+        """The standard deviation of the scores over seeds; None where there is one seed, or a score is not finite."""
+        if len(self.seed_scores) < 2 or not all(map(math.isfinite, self.seed_scores)):
+            return None
+        return statistics.stdev(self.seed_scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One test sentence with what each method, by label, made of it."""
+
+    source: str
+    reference: str
+    predictions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Record):
+    """Methods judged by one score on one test set; a single run is a comparison with one row.
+
+    Fields with a default are those that comparisons of earlier versions do not have.
+    """
+
+    record_name: ClassVar[str] = "comparison"
     title: str
     score_name: str
-    lower_is_better: bool
+    lower_is_better: Flag
     signature: str
     baseline: str
     rows: tuple[MethodRow, ...]
@@ -39,7 +105,7 @@ class Comparison:
     beam_signature: str = ""
     critic_curves: tuple[Curve, ...] = ()  # of the share of variance that the critics explain
     train_curves: tuple[Curve, ...] = ()  # of the score on some of the training examples
-    valid_signature: str = ""  # of the curves; comparisons of earlier versions do not have it
+    valid_signature: str = ""  # of the curves
     resampled: str = "sentences"  # what the bootstrap of the p-values drew
 
     def __post_init__(self) -> None:
@@ -145,20 +211,15 @@ class Comparison:
             return None
         return -change if self.lower_is_better else change
 
-    def to_dict(self) -> dict[str, object]:
-        """Turn the comparison into what JSON can hold; numbers that are not finite become null.
-
-        What follows from the rest is written for whoever reads the file, and not read back.
-        """
+    def to_dict(self) -> dict[str, Any]:
+        """Turn the comparison into what JSON can hold; what follows from the rest is for readers, not read back."""
         record = asdict(self) | {"chosen_on_validation": [row.label for row in self.chosen_rows]}
         for entry, row in zip(record["rows"], self.rows, strict=True):
             entry |= {"valid_score": self.valid_score(row)} | self._derived(row)
         if (with_beam := self.with_beam) is not None:
             for entry, row in zip(record["rows"], with_beam.rows, strict=True):
                 entry["beam"] |= with_beam._derived(row)
-        written = finite_or_none(record)
-        assert isinstance(written, dict)
-        return written
+        return {name: finite_or_none(value) for name, value in record.items()}
 
     def _derived(self, row: MethodRow) -> dict[str, object]:
         """Return what tables show of a row by one search beside its own fields."""
@@ -167,31 +228,3 @@ class Comparison:
             "seed_deviation": row.seed_deviation,
             "seed_range": [min(row.seed_scores), max(row.seed_scores)],
         }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, object]) -> "Comparison":
-        """Read what `to_dict` wrote; a fault is a ValueError that names the field."""
-        record = Record(content, "comparison")
-        return cls(
-            title=record.text("title"),
-            score_name=record.text("score_name"),
-            lower_is_better=record.flag("lower_is_better"),
-            signature=record.text("signature"),
-            baseline=record.text("baseline"),
-            rows=tuple(read_row(row) for row in record.records("rows")),
-            curves=tuple(read_curve(curve) for curve in record.records("curves")),
-            examples=tuple(read_example(example) for example in record.records("examples")),
-            configuration=record.text("configuration"),
-            environment=record.text_mapping("environment"),
-            notes=record.texts("notes"),
-            beam_signature=record.text("beam_signature") if record.has("beam_signature") else "",
-            critic_curves=_read_curves(record, "critic_curves"),
-            train_curves=_read_curves(record, "train_curves"),
-            valid_signature=record.text("valid_signature") if record.has("valid_signature") else "",
-            resampled=record.text("resampled") if record.has("resampled") else "sentences",
-        )
-
-
-def _read_curves(record: Record, name: str) -> tuple[Curve, ...]:
-    """Read curves that comparisons of earlier versions do not have."""
-    return tuple(read_curve(curve) for curve in record.records(name)) if record.has(name) else ()

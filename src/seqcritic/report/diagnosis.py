@@ -1,21 +1,21 @@
 """What a diagnosis of gradient estimators consists of: plain data, from which tables and pages are made."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from seqcritic.report.records import Record, finite_or_none
+from seqcritic.report.records import Flag, Number, Record, Whole
 
 SAMPLES = (1, 4, 16)  # M, samples for each example, at which the mean squared error is reported
 CERTAIN = 2.0  # standard errors beyond which a figure is told from 0
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """An estimate and its standard error."""
+class Figure(NamedTuple):
+    """An estimate and its standard error, which JSON holds as a pair."""
 
-    value: float
-    error: float
+    value: Number
+    error: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class EstimatorRow:
     """
 
     name: str
-    unbiased: bool
+    unbiased: Flag
     variance: Figure
     bias_square: Figure
     cosine: Figure
-    errors: tuple[float, ...]
-    alignments: tuple[float, ...]
+    errors: tuple[Number, ...]
+    alignments: tuple[Number, ...]
     samples: Figure
     aligned_samples: Figure
 
@@ -64,11 +64,11 @@ class TokenValues:
     at which the token of the highest value is one that the actor would hardly take.
     """
 
-    prefixes: int
-    true_spread: float
-    critic_spread: float
-    correlation: float
-    unlikely_favourites: float
+    prefixes: Whole
+    true_spread: Number
+    critic_spread: Number
+    correlation: Number
+    unlikely_favourites: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,15 @@ class DiagnosisRow:
 
     label: str
     method: str
-    updates: int
+    updates: Whole
     split: str
-    examples: int
-    draws: int
-    mean_return: float
-    explained_variance: float
-    gradient_norm: float
-    gradient_error: float  # length of the error of the true gradient, over its own length
-    wanted_error: float
+    examples: Whole
+    draws: Whole
+    mean_return: Number
+    explained_variance: Number
+    gradient_norm: Number
+    gradient_error: Number  # length of the error of the true gradient, over its own length
+    wanted_error: Number
     truth: str  # the estimator that the truth was taken from
     estimators: tuple[EstimatorRow, ...]
     token_values: TokenValues | None = None  # not measured by earlier versions
@@ -101,85 +101,15 @@ class DiagnosisRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Record):
     """Moments of one run, or several runs, in the order they were given."""
 
+    record_name: ClassVar[str] = "diagnosis"
     rows: tuple[DiagnosisRow, ...]
     environment: dict[str, str]
-
-    def to_dict(self) -> dict[str, object]:
-        """Turn the diagnosis into what JSON can hold; a figure is its value and its standard error."""
-        record = finite_or_none(_pairs(asdict(self)))
-        assert isinstance(record, dict)
-        return record
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, object]) -> "Diagnosis":
-        """Read what `to_dict` wrote; a fault is a ValueError that names the field."""
-        record = Record(content, "diagnosis")
-        return cls(tuple(_read_row(row) for row in record.records("rows")), record.text_mapping("environment"))
 
 
 def join_diagnoses(parts: Sequence[Diagnosis]) -> Diagnosis:
     """Put diagnoses one after another."""
     environment = parts[-1].environment if parts else {}
     return Diagnosis(tuple(row for part in parts for row in part.rows), environment)
-
-
-def _pairs(value: object) -> object:
-    """Write every figure, however deep, as two numbers."""
-    if isinstance(value, Mapping):
-        if set(value) == {"value", "error"}:
-            return [value["value"], value["error"]]
-        return {key: _pairs(item) for key, item in value.items()}
-    return [_pairs(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _read_row(record: Record) -> DiagnosisRow:
-    return DiagnosisRow(
-        label=record.text("label"),
-        method=record.text("method"),
-        updates=record.integer("updates"),
-        split=record.text("split"),
-        examples=record.integer("examples"),
-        draws=record.integer("draws"),
-        mean_return=record.number("mean_return"),
-        explained_variance=record.number("explained_variance"),
-        gradient_norm=record.number("gradient_norm"),
-        gradient_error=record.number("gradient_error"),
-        wanted_error=record.number("wanted_error"),
-        truth=record.text("truth"),
-        estimators=tuple(_read_estimator(entry) for entry in record.records("estimators")),
-        token_values=_read_token_values(record.record("token_values")) if record.has("token_values") else None,
-    )
-
-
-def _read_token_values(record: Record) -> TokenValues:
-    return TokenValues(
-        prefixes=record.integer("prefixes"),
-        true_spread=record.number("true_spread"),
-        critic_spread=record.number("critic_spread"),
-        correlation=record.number("correlation"),
-        unlikely_favourites=record.number("unlikely_favourites"),
-    )
-
-
-def _read_estimator(record: Record) -> EstimatorRow:
-    return EstimatorRow(
-        name=record.text("name"),
-        unbiased=record.flag("unbiased"),
-        variance=_read_figure(record, "variance"),
-        bias_square=_read_figure(record, "bias_square"),
-        cosine=_read_figure(record, "cosine"),
-        errors=record.numbers("errors"),
-        alignments=record.numbers("alignments"),
-        samples=_read_figure(record, "samples"),
-        aligned_samples=_read_figure(record, "aligned_samples"),
-    )
-
-
-def _read_figure(record: Record, key: str) -> Figure:
-    pair = record.numbers(key)
-    if len(pair) != 2:
-        raise ValueError(f"{key}: expected a value and its standard error, found {len(pair)} numbers")
-    return Figure(*pair)

@@ -1,10 +1,13 @@
-"""A diagnosis in words and numbers: the columns of its table and its headline."""
+"""A diagnosis in words, numbers and pictures: the columns of its table, its headline, and its figures over moments."""
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from seqcritic.report.columns import Column
+from seqcritic.report.charts import Dot, DotLine
 from seqcritic.report.diagnosis import CERTAIN, SAMPLES, DiagnosisRow, EstimatorRow, Figure, TokenValues
 from seqcritic.report.formats import ABSENT
+from seqcritic.report.tables import Column, list_cells
 
 ACTOR_CRITIC = "actor-critic"
 MEANINGS = {
@@ -17,20 +20,21 @@ MEANINGS = {
 
 def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
     """List what the table of one moment shows."""
-    rows = row.estimators
-    columns = [
-        Column("method", "estimator", tuple(MEANINGS[one.name] for one in rows)),
-        Column("variance", "variance", tuple(format_figure(one.variance) for one in rows)),
-        Column("bias", "bias", tuple(format_bias(one, one.name == row.truth) for one in rows)),
-        Column("cosine", "cosine", tuple(format_number(one.cosine.value) for one in rows)),
-    ]
-    for index, samples in enumerate(SAMPLES):
-        columns.append(Column("error", f"error M={samples}", tuple(format_number(one.errors[index]) for one in rows)))
-    columns.append(Column("alignment", "aligned M=1", tuple(format_number(one.alignments[0]) for one in rows)))
-    columns.append(Column("samples", "samples by error", tuple(format_figure(one.samples) for one in rows)))
-    columns.append(
-        Column("aligned-samples", "samples by alignment", tuple(format_figure(one.aligned_samples) for one in rows))
+    columns = list_cells(
+        row.estimators,
+        ("method", "estimator", lambda one: MEANINGS[one.name]),
+        ("variance", "variance", lambda one: format_figure(one.variance)),
+        ("bias", "bias", lambda one: format_bias(one, one.name == row.truth)),
+        ("cosine", "cosine", lambda one: format_number(one.cosine.value)),
+        ("alignment", "aligned M=1", lambda one: format_number(one.alignments[0])),
+        ("samples", "samples by error", lambda one: format_figure(one.samples)),
+        ("aligned-samples", "samples by alignment", lambda one: format_figure(one.aligned_samples)),
     )
+    errors = zip(*(one.errors for one in row.estimators), strict=True)
+    columns[4:4] = [
+        Column("error", f"error M={samples}", tuple(map(format_number, of_all)))
+        for samples, of_all in zip(SAMPLES, errors, strict=True)
+    ]
     return tuple(columns)
 
 
@@ -118,3 +122,41 @@ LEGEND = (
     "error: mean squared error with M samples for each example. aligned: cosine to the truth with the noise counted. "
     "samples: how many are as good as one of actor-critic, by mean squared error and by alignment."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class MomentPicture:
+    """One figure of every estimator, from moment to moment."""
+
+    title: str
+    dot_of: Callable[[EstimatorRow], Dot]
+    logarithmic: bool = False
+    only_biased: bool = False
+
+    def lines(self, rows: Sequence[DiagnosisRow]) -> list[DotLine]:
+        """Return a line for each estimator that is shown."""
+        return [
+            DotLine(MEANINGS[first.name], tuple(self.dot_of(row.estimators[index]) for row in rows), index)
+            for index, first in enumerate(rows[0].estimators)
+            if not (self.only_biased and first.unbiased)
+        ]
+
+
+MOMENT_PICTURES = {
+    "variance": MomentPicture("variance of one draw / ‖∇V‖²", lambda one: _dot(one.variance), logarithmic=True),
+    "bias": MomentPicture("length of the bias / ‖∇V‖", lambda one: _bias_dot(one), only_biased=True),
+    "cosine": MomentPicture("cosine of the mean to the true gradient", lambda one: _dot(one.cosine), only_biased=True),
+    "samples": MomentPicture(
+        "samples as good as one of actor-critic, by mean squared error", lambda one: _dot(one.samples), logarithmic=True
+    ),
+    "alignment": MomentPicture("alignment of one draw with the true gradient", lambda one: Dot(one.alignments[0])),
+}
+
+
+def _dot(figure: Figure) -> Dot:
+    reach = CERTAIN * figure.error
+    return Dot(figure.value, figure.value - reach, figure.value + reach)
+
+
+def _bias_dot(row: EstimatorRow) -> Dot:
+    return Dot(row.bias, *row.bias_bounds)

@@ -23,6 +23,21 @@ class Piece:
     written: str
     expected: str
 
+    @property
+    def tag(self) -> str:
+        """The HTML element that marks it; none where the texts are equal."""
+        return {Kind.WRONG: "mark", Kind.EXTRA: "del", Kind.MISSING: "ins"}.get(self.kind, "")
+
+    def show(self, space: str) -> str:
+        """Return what a reader sees, spaces by some sign."""
+        return (self.expected if self.kind is Kind.MISSING else self.written).replace(" ", space)
+
+    def explain(self, space: str) -> str:
+        """Say in words what the shape of the mark shows."""
+        if self.kind is Kind.WRONG and self.expected:
+            return f"“{self.show(space)}” instead of “{self.expected.replace(' ', space)}”"
+        return f"“{self.show(space)}” is {self.kind.value}"
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

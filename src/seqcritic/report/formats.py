@@ -72,5 +72,28 @@ def format_compact(value: float) -> str:
     return f"{value:.6g}"
 
 
+def format_value(value: float) -> str:
+    """Write a value of the critic with the paper's three decimals."""
+    return f"{value:.3f}" if math.isfinite(value) else ABSENT
+
+
+def format_probability(probability: float) -> str:
+    """Write a probability with two decimals."""
+    return f"{probability:.2f}" if math.isfinite(probability) else ABSENT
+
+
+def format_reward(reward: float) -> str:
+    """Write a reward with its sign, a whole one without decimals."""
+    if not math.isfinite(reward):
+        return ABSENT
+    rounded = round(reward, 3) + 0.0  # adding zero turns a negative zero into a plain one
+    return f"{rounded:+.3f}".rstrip("0").rstrip(".") if rounded else "0"
+
+
+def format_sum(total: float) -> str:
+    """Write a sum of rewards, a whole one without decimals."""
+    return format_reward(total).removeprefix("+")
+
+
 def _direction(gain: float) -> str:
     return "better" if gain > 0 else "worse"

@@ -3,8 +3,8 @@
 import math
 
 from seqcritic.report.comparison import Comparison, Curve, MethodRow
+from seqcritic.report.comparison_tables import name_beam
 from seqcritic.report.formats import format_p_value, format_score
-from seqcritic.report.tables import name_beam
 
 SIGNIFICANCE = 0.05
 

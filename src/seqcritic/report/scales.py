@@ -116,6 +116,13 @@ def score_range(series: Sequence[Series]) -> Range:
     return Range(max(low - margin, 0.0) if values[0] >= 0 else low - margin, high + margin)
 
 
+def value_range(values: Sequence[float]) -> Range:
+    """Choose the drawn range of values: all of them, and zero."""
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    return Range(min(low, 0.0), max(high, 0.0) if max(high, 0.0) > min(low, 0.0) else 1.0)
+
+
 def list_outside(series: Sequence[Series], scores: Range) -> tuple[float, ...]:
     """List the scores that the drawn range leaves out."""
     values = (point.score for one in series for curve in one.seeds for point in curve.points)
@@ -139,6 +146,14 @@ def nice_ticks(drawn: Range, count: int) -> tuple[float, ...]:
     step = power * min((1, 2, 5, 10), key=lambda factor: abs(math.log(factor * power / rough)))
     first, last = math.ceil(drawn.low / step - 1e-9), math.floor(drawn.high / step + 1e-9)
     return tuple(round(index * step, 12) for index in range(first, last + 1))
+
+
+def log_ticks(drawn: Range) -> tuple[float, ...]:
+    """Place ticks of a logarithmic axis, whose range is that of the exponents, on 1, 2 and 5 times a power of ten."""
+    factors = (1, 2, 5) if drawn.high - drawn.low < 2.5 else (1,)
+    powers = range(math.floor(drawn.low), math.ceil(drawn.high) + 1)
+    ticks = [factor * 10.0**power for power in powers for factor in factors]
+    return tuple(tick for tick in ticks if drawn.contains(math.log10(tick))) or (10 ** ((drawn.low + drawn.high) / 2),)
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:

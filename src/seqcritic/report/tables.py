@@ -1,136 +1,78 @@
-"""The comparison as a table: what its columns are, and as Markdown for a README."""
+"""Tables made of columns: for the terminal and as Markdown; a template makes those of a page."""
 
-import math
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from seqcritic.report.columns import Column, escape_markdown, markdown_line
-from seqcritic.report.comparison import Comparison, MethodRow
-from seqcritic.report.formats import (
-    format_cost,
-    format_count,
-    format_gain,
-    format_interval,
-    format_minutes,
-    format_p_value,
-    format_score,
-    format_share,
-)
+from markupsafe import Markup
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+Row = TypeVar("Row")
 
 
-def list_columns(comparison: Comparison) -> tuple[Column, ...]:
-    """List what every table shows, leaving out what one method or one seed gives no meaning to.
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column by its name (for those who style it), its heading, and one cell for each row."""
 
-    A table with little width may set some of it beneath the label of a row.
-    """
-    rows = comparison.rows
-    with_beam = comparison.with_beam
-    columns = [Column("method", "method", tuple(row.label for row in rows))]
-    if len(rows) > 1:
-        heading = f"{comparison.score_name} {_arrow(comparison)} valid"
-        columns.append(Column("valid", heading, tuple(write_valid(comparison, row) for row in rows)))
-    columns += _list_score_columns(comparison, "", " greedy" if with_beam else "")
-    if with_beam is not None:
-        columns += _list_score_columns(with_beam, "beam-", f" {name_beam(rows[0])}")
-        columns.append(Column("rho", "ρ", tuple(write_rhos(row) for row in rows)))
-    if comparison.num_seeds > 1:
-        columns.append(Column("seeds", "by seed", tuple(write_seeds(row) for row in rows)))
-        columns.append(Column("spread", "sd over seeds", tuple(write_spread(row) for row in rows)))
-        if with_beam is not None:
-            heading = f"by seed, {name_beam(rows[0])}"
-            columns.append(Column("beam-seeds", heading, tuple(write_seeds(row) for row in with_beam.rows)))
-            spreads = tuple(write_spread(row) for row in with_beam.rows)
-            columns.append(Column("beam-spread", f"sd over seeds, {name_beam(rows[0])}", spreads))
-    if any(row.critic_explains is not None for row in rows):
-        columns.append(Column("critic", "critic explains", tuple(format_share(row.critic_explains) for row in rows)))
-    columns += [
-        Column("updates", "updates", tuple(format_count(row.updates) for row in rows)),
-        Column("cost", "cost per update", tuple(format_cost(row.cost_per_update) for row in rows)),
-        Column("minutes", "minutes", tuple(format_minutes(row.seconds) for row in rows)),
-    ]
-    return tuple(columns)
+    name: str
+    heading: str
+    cells: tuple[str, ...]
+    bold: frozenset[int] = frozenset()  # rows whose cells are
+    drawings: tuple[Markup, ...] = ()  # which a page has before the cells
+
+    @property
+    def classes(self) -> str:
+        """The classes by which the style sheet knows the column; one of beam search is also of its kind."""
+        kind = self.name.removeprefix("beam-")
+        return kind if kind == self.name else f"{kind} {self.name}"
 
 
-def list_signatures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    """List what each signature is of, and the signature."""
-    with_beam = comparison.with_beam
-    name = comparison.score_name
-    if with_beam is None:
-        return ((f"{name} signature", comparison.signature),)
-    beam = name_beam(comparison.rows[0])
-    return (f"{name} signature, greedy", comparison.signature), (f"{name} signature, {beam}", with_beam.signature)
+def list_cells(rows: Sequence[Row], *columns: tuple[str, str, Callable[[Row], str]]) -> list[Column]:
+    """Make columns of what is written of each row: a name, a heading, and how it is written."""
+    return [Column(name, heading, tuple(write(row) for row in rows)) for name, heading, write in columns]
 
 
-def list_valid_signatures(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    """List the signature of the validation scores, if it is known: that of the test scores is of other sentences."""
-    name = f"validation {comparison.score_name} signature"
-    return ((name, comparison.valid_signature),) if comparison.valid_signature else ()
+def open_grid(title: str | Text, caption: str, padding: int = 0, has_footer: bool = False) -> Table:
+    """Return a table for a terminal that has no columns yet."""
+    return Table(
+        title=Text(title) if isinstance(title, str) else title,
+        caption=Text(caption),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        show_footer=has_footer,
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        padding=(0, padding, 0, 0),
+    )
 
 
-def name_beam(row: MethodRow) -> str:
-    """Name the beam search a row was judged by."""
-    assert row.beam is not None
-    return f"beam {row.beam.width}"
+def terminal_columns(columns: Sequence[Column], title: str, caption: str = "") -> Table:
+    """Lay columns out for a terminal, the first to the left and the others to the right."""
+    table = open_grid(title, caption, padding=1)
+    for index, column in enumerate(columns):
+        # Names of rows stay whole; what does not fit wraps in the other columns.
+        heading = Text(column.heading.replace(" ", "\n") if index else column.heading)
+        table.add_column(heading, justify="right" if index else "left", no_wrap=not index, overflow="fold")
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
 
 
-def markdown_table(comparison: Comparison, hidden: Collection[str] = ()) -> str:
-    """Write the comparison as a Markdown table, some columns hidden, the chosen in bold and the signature beneath."""
-    columns = [column for column in list_columns(comparison) if column.name not in hidden]
-    bold = list_chosen(comparison)
-    lines = [
-        markdown_line([escape_markdown(column.heading) for column in columns]),
-        markdown_line(["---" if column.name == "method" else "---:" for column in columns]),
-    ]
-    for index, row in enumerate(comparison.rows):
-        cells = {column.name: escape_markdown(column.cells[index]) for column in columns}
-        cells |= {name: f"**{cell}**" for name, cell in cells.items() if (name, row.label) in bold}
-        lines.append(markdown_line(list(cells.values())))
-    for name, signature in list_signatures(comparison):
-        lines += ["", f"{name}: `{signature}`"]
-    return "\n".join([*lines, ""])
+def markdown_columns(columns: Sequence[Column]) -> str:
+    """Write columns as a Markdown table, the first to the left and the others to the right."""
+    written = []
+    for index, column in enumerate(columns):
+        cells = [escape_markdown(cell) for cell in column.cells]
+        bold = [f"**{cell}**" if row in column.bold else cell for row, cell in enumerate(cells)]
+        written.append([escape_markdown(column.heading), "---:" if index else "---", *bold])
+    return "\n".join(f"| {' | '.join(line)} |" for line in zip(*written, strict=True))
 
 
-def list_chosen(comparison: Comparison) -> set[tuple[str, str]]:
-    """List the score columns by name, each with the labels of the rows that validation chose."""
-    return {(name, row.label) for name in ("valid", "score", "beam-score") for row in comparison.chosen_rows}
-
-
-def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> list[Column]:
-    """List the columns of one search: score, interval and, against a baseline, gain and p-value."""
-    rows = comparison.rows
-    heading = f"{comparison.score_name} {_arrow(comparison)}{search}"
-    columns = [
-        Column(f"{prefix}score", heading, tuple(format_score(row.score) for row in rows)),
-        Column(f"{prefix}interval", "95% interval", tuple(format_interval(row.low, row.high) for row in rows)),
-    ]
-    if comparison.baseline_row is not None:
-        gains = tuple(format_gain(comparison, row) for row in rows)
-        columns.append(Column(f"{prefix}gain", "against baseline", gains))
-        heading = "p (Holm)" if comparison.num_tests > 1 else "p"
-        columns.append(Column(f"{prefix}p-value", heading, tuple(format_p_value(comparison.p_value(r)) for r in rows)))
-    return columns
-
-
-def _arrow(comparison: Comparison) -> str:
-    return "↓" if comparison.lower_is_better else "↑"
-
-
-def write_valid(comparison: Comparison, row: MethodRow) -> str:
-    """Write the validation score of a row, by which it is chosen or not."""
-    score = comparison.valid_score(row)
-    return format_score(math.nan if score is None else score)
-
-
-def write_rhos(row: MethodRow) -> str:
-    """Write the length rewards of a row, one a seed."""
-    assert row.beam is not None
-    return " ".join(f"{rho:g}" for rho in row.beam.rhos)
-
-
-def write_seeds(row: MethodRow) -> str:
-    """Write the scores of a row, one a seed."""
-    return " ".join(format_score(score) for score in row.seed_scores)
-
-
-def write_spread(row: MethodRow) -> str:
-    """Write how much the scores of a row vary over seeds."""
-    return format_score(math.nan if row.seed_deviation is None else row.seed_deviation)
+def escape_markdown(content: str) -> str:
+    """Keep a cell on one line and inside its bars; a `<` would otherwise open a tag."""
+    escaped = re.sub(r"[\\|*_`\[]|<(?=[A-Za-z/!?])", r"\\\g<0>", content)
+    return " ".join(escaped.split())

@@ -4,11 +4,13 @@ The end token is the empty string here, so that no token of a vocabulary can be 
 carry theirs, for attention may rest on it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
+from typing import ClassVar
 
-from seqcritic.report.records import Record, finite_or_none
+from seqcritic.report.formats import format_probability, format_sum, format_value
+from seqcritic.report.records import Number, Record
 
 END = ""
 _END_SIGN = "∅"
@@ -20,8 +22,8 @@ class Candidate:
     """A token that could be taken: the critic's value Q̂ of it and the actor's probability."""
 
     token: str
-    value: float
-    probability: float
+    value: Number
+    probability: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,13 @@ class Step:
     """
 
     token: str
-    probability: float
-    value: float
-    reward: float
+    probability: Number
+    value: Number
+    reward: Number
     best: tuple[Candidate, ...]
     likeliest: tuple[Candidate, ...]
-    source_attention: tuple[float, ...]
-    reference_attention: tuple[float, ...]
+    source_attention: tuple[Number, ...]
+    reference_attention: tuple[Number, ...]
 
     @property
     def taken(self) -> Candidate:
@@ -48,9 +50,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class ValueTable:
+class ValueTable(Record):
     """A prediction step by step. Source and reference end with the end token, the prediction unless it was cut."""
 
+    record_name: ClassVar[str] = "values"
     source: tuple[str, ...]
     reference: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -100,24 +103,14 @@ class ValueTable:
         """The token of the reference that would go on, at each step, from what was written before it."""
         return find_continuations(self.reference, [step.token for step in self.steps])
 
-    def to_dict(self) -> dict[str, object]:
-        """Turn the table into what JSON can hold; numbers that are not finite become null."""
-        record = finite_or_none(asdict(self))
-        assert isinstance(record, dict)
-        return record
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, object]) -> "ValueTable":
-        """Read what `to_dict` wrote; a fault is a ValueError that names the field."""
-        record = Record(content, "values")
-        return cls(
-            source=record.texts("source"),
-            reference=record.texts("reference"),
-            steps=tuple(_read_step(step) for step in record.records("steps")),
-            prediction=record.text("prediction"),
-            score_name=record.text("score_name"),
-            title=record.text("title"),
-            note=record.text("note"),
+    @property
+    def summaries(self) -> tuple[str, ...]:
+        """What happened at each step, in words."""
+        return tuple(
+            f"Step {index + 1} of {len(self.steps)} takes “{show_token(step.token)}”. "
+            f"The actor gives it probability {format_probability(step.probability)}; "
+            f"the critic expects {format_value(step.value)} from here on, and {format_sum(remaining)} came."
+            for index, (step, remaining) in enumerate(zip(self.steps, self.remaining, strict=True))
         )
 
 
@@ -147,20 +140,3 @@ def find_continuations(reference: Sequence[str], prediction: Sequence[str]) -> t
             following.append(min(row[end] + 1, following[-1] + 1, substituted))
         row = following
     return tuple(found)
-
-
-def _read_step(record: Record) -> Step:
-    return Step(
-        token=record.text("token"),
-        probability=record.number("probability"),
-        value=record.number("value"),
-        reward=record.number("reward"),
-        best=tuple(_read_candidate(candidate) for candidate in record.records("best")),
-        likeliest=tuple(_read_candidate(candidate) for candidate in record.records("likeliest")),
-        source_attention=record.numbers("source_attention"),
-        reference_attention=record.numbers("reference_attention"),
-    )
-
-
-def _read_candidate(record: Record) -> Candidate:
-    return Candidate(record.text("token"), record.number("value"), record.number("probability"))
