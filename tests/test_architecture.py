@@ -30,7 +30,7 @@ ALLOWED = {
     "sections": {"bounds"},
     "data_settings": {"bounds", "sections"},
     "method_settings": {"bounds", "sections"},
-    "config": {"sections", "data_settings", "method_settings"},
+    "config": {"sections", "data_settings", "method_settings", "contracts"},
     "settings_io": LEAVES,
     "data": LEAVES,
     "native": {"errors", "cache_folder"},
@@ -38,9 +38,9 @@ ALLOWED = {
     "contracts": {"errors", "tensors"},
     "models": LEAVES | {"data", "native", "tensors", "contracts"},
     "decoding": LEAVES | {"data", "tensors", "contracts"},
-    "scores": {"errors"},
+    "scores": {"errors", "contracts"},
     "methods": LEAVES | {"data", "tensors", "contracts", "models", "decoding", "scores"},
-    "bootstrap": {"data", "scores"},
+    "bootstrap": {"data", "contracts"},
     "evaluation": LEAVES | {"data", "contracts", "decoding", "scores"},
     "training": LEAVES
     | {
@@ -56,11 +56,22 @@ ALLOWED = {
         "evaluation",
     },
     "report": set(),
-    "inspecting": LEAVES | {"data", "contracts", "models", "decoding", "scores", "methods", "training", "report"},
+    "inspecting": LEAVES | {"data", "contracts", "models", "decoding", "methods", "evaluation", "training", "report"},
     "comparing": LEAVES
-    | {"settings_io", "data", "decoding", "scores", "bootstrap", "evaluation", "training", "report"},
+    | {"settings_io", "data", "contracts", "decoding", "bootstrap", "evaluation", "training", "report"},
     "diagnosing": LEAVES
-    | {"data", "tensors", "contracts", "models", "decoding", "scores", "methods", "training", "inspecting", "report"},
+    | {
+        "data",
+        "tensors",
+        "contracts",
+        "models",
+        "decoding",
+        "methods",
+        "evaluation",
+        "training",
+        "inspecting",
+        "report",
+    },
     "preparing": {"errors", "digests", "data"},
     "commands": LEAVES
     | {"settings_io", "decoding", "training", "inspecting", "comparing", "diagnosing", "preparing", "report"},

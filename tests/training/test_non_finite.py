@@ -11,11 +11,11 @@ import torch
 
 from seqcritic.cli import main
 from seqcritic.config import Settings
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.registry import build_method
-from seqcritic.scores.score import Score
 from seqcritic.training import learner
 from seqcritic.training.checkpoint import CheckpointFolder
 from seqcritic.training.model import load_model

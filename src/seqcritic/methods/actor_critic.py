@@ -21,6 +21,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
@@ -32,7 +33,6 @@ from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.policy_evaluation import Evaluation, evaluate_policy
 from seqcritic.methods.rollout import Draw
-from seqcritic.scores.score import Score
 from seqcritic.tensors.packed import Packed
 
 

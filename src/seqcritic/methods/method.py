@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.networks import Networks
-from seqcritic.scores.score import Score
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ A critic can learn from samples alone which tokens of thousands are right, but i
 
     Q̂(a) = Ψ(Ŷ_1..t-1 a) − R(Ŷ_1..t-1) + f(a),   Q̂(end) = 0
 
-where Ψ is the outlook, R if no more of the prediction is right (scores/score.py), and the network f learns the rest:
+where Ψ is the outlook, R if no more of the prediction is right (contracts/score.py), and the network f learns the rest:
 how much more will be.
 
 Shapes: B sequences, T tokens, N counted tokens, U reference tokens, V vocabulary, H actor state.
@@ -16,15 +16,13 @@ Shapes: B sequences, T tokens, N counted tokens, U reference tokens, V vocabular
 
 from __future__ import annotations
 
-from typing import cast
-
 from torch import Tensor
 
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
-from seqcritic.methods.rollout import prefix_scores
-from seqcritic.scores.score import ForesightScore, Score
+from seqcritic.methods.rollout import as_scorable, prefix_scores
 from seqcritic.tensors.packed import Packed
 
 
@@ -32,10 +30,10 @@ def token_outlooks(
     score: Score, special: SpecialTokens, tokens: Tensor, mask: Tensor, batch: Batch, vocabulary_size: int
 ) -> Packed:
     """Return Ψ − R [N, V] of all tokens at the places of tokens [B, T] where the mask [B, T] is True."""
-    reference_lengths = special.lengths(batch.references, batch.reference_mask)
-    judged = (field.cpu() for field in (tokens, batch.references, reference_lengths))
-    outlooks = cast(ForesightScore, score).outlooks(*judged).to(tokens.device)
-    gains = Packed.of(outlooks - prefix_scores(score, special, tokens, mask, batch)[:, :-1, None], mask)  # [N, U + 1]
+    known = score.lookahead(as_scorable(score, special, tokens, mask, batch))
+    assert known is not None, "settings refuse critic.adds_outlook with a score that has no lookahead"
+    earned = prefix_scores(score, special, tokens, mask, batch)[:, :-1, None]
+    gains = Packed.of(known.to(tokens.device) - earned, mask)  # [N, U + 1]
     references = batch.references[gains.places // mask.shape[1]]  # [N, U]
     of_others = gains.rows[:, -1:].repeat(1, vocabulary_size)
     return gains._replace(rows=of_others.scatter_(1, references, gains.rows[:, :-1]))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
@@ -33,7 +34,6 @@ from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import draw_reward_masks
 from seqcritic.methods.outlook import add_outlooks, token_outlooks
 from seqcritic.methods.rollout import Rollout, roll_out
-from seqcritic.scores.score import Score
 from seqcritic.tensors import rows
 from seqcritic.tensors.packed import Packed
 

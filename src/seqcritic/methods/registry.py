@@ -9,6 +9,7 @@ from typing import TypeVar
 import torch
 
 from seqcritic.config import Settings
+from seqcritic.contracts.score import Score
 from seqcritic.method_settings import METHODS, MethodSettings
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.beam_search_optimization import BeamSearchOptimization
@@ -28,7 +29,6 @@ from seqcritic.methods.scheduled_sampling import ScheduledSampling
 from seqcritic.methods.self_critical import SelfCritical
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.build import build_actor, build_critic
-from seqcritic.scores.score import Score
 
 Network = TypeVar("Network", bound=torch.nn.Module)
 

@@ -17,7 +17,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import decode_greedily
 from seqcritic.methods.networks import Networks
 from seqcritic.methods.on_samples import Experience
-from seqcritic.methods.rollout import prefix_scores, sample_limits
+from seqcritic.methods.rollout import sample_limits, whole_scores
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 
 
@@ -30,4 +30,4 @@ class SelfCritical(SequenceReinforce):
         caps = sample_limits(special, batch)
         found = decode_greedily(networks.actor, seen.memory, caps)
         counted = (torch.arange(found.shape[1], device=found.device) < caps[:, None]) & special.up_to_end(found)
-        return prefix_scores(self.score, special, found, counted, batch)[:, -1:].to(returns.dtype)
+        return whole_scores(self.score, special, found, counted, batch)[:, None].to(returns.dtype)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.config import Settings
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Share, SharedGenerator
@@ -16,7 +17,6 @@ from seqcritic.methods.correction import FIRST_BETA
 from seqcritic.methods.method import Method, Outcome
 from seqcritic.methods.networks import follow
 from seqcritic.methods.registry import build_method, build_networks, count_numbers
-from seqcritic.scores.score import Score
 from seqcritic.training.checkpoint import (
     load_optimiser,
     load_weights,

@@ -1,0 +1,88 @@
+"""What can be named in a recipe: found by its name, whether it is part of this package or of another.
+
+A name is known by one of three ways, and nothing is imported until it is asked for:
+
+- a file of our own package, `scores/rouge_l.py` for `rouge-l`, whose class has the decorator;
+- the decorator alone, in code that has been imported: `@register_score("my-score")`;
+- an entry point of an installed package, `[project.entry-points."seqcritic.scores"] my-score = "my_package:MyScore"`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from seqcritic.errors import UserError
+
+if TYPE_CHECKING:
+    # Reading a recipe asks for names only; torch, which the contracts import, takes seconds to load.
+    from seqcritic.contracts.score import Score
+
+Kind = TypeVar("Kind")
+Class = TypeVar("Class", bound=type)
+
+
+class Registry(Generic[Kind]):
+    """The classes of one contract by name; `package` is where our own are and the group of entry points."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+        self._classes: dict[str, type[Kind]] = {}
+
+    def register(self, name: str) -> Callable[[Class], Class]:
+        """Return a decorator that makes a class known by this name."""
+
+        def add(found: Class) -> Class:
+            known = self._classes.setdefault(name, found)
+            # A module that is imported anew, as in a notebook, may register its class again.
+            if (known.__module__, known.__qualname__) != (found.__module__, found.__qualname__):
+                raise UserError(f"'{name}' is registered already, by {known.__module__}:{known.__qualname__}")
+            self._classes[name] = found
+            return found
+
+        return add
+
+    def names(self) -> list[str]:
+        """Return all names, in alphabetical order, without importing what they name."""
+        return sorted({*self._own_files(), *self._entry_points(), *self._classes})
+
+    def nearest(self, name: str) -> str:
+        """Return a hint at the known name that a wrong one may have meant, or nothing."""
+        close = difflib.get_close_matches(name, self.names(), n=1, cutoff=0.5)
+        return f" (did you mean '{close[0]}'?)" if close else ""
+
+    def find(self, name: str) -> type[Kind]:
+        """Return the class of a name; import it where that has not been done."""
+        if name not in self._classes:
+            self._load(name)
+        return self._classes[name]
+
+    def _load(self, name: str) -> None:
+        own, others = self._own_files(), self._entry_points()
+        if name in own:
+            importlib.import_module(own[name])
+            assert name in self._classes, f"{own[name]} does not register '{name}', for which it is named"
+            return
+        if name not in others:
+            raise UserError(f"unknown name '{name}'{self.nearest(name)}; known: {', '.join(self.names())}")
+        try:
+            self.register(name)(others[name].load())
+        except (ImportError, AttributeError) as error:
+            raise UserError(f"'{name}', which is {others[name].value}, cannot be imported: {error}") from error
+
+    def _own_files(self) -> dict[str, str]:
+        """Return our own names and modules: a file has the name, a folder is what files share."""
+        package = importlib.import_module(self.package)
+        modules = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg]
+        return {module.replace("_", "-"): f"{self.package}.{module}" for module in modules}
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.package)}
+
+
+SCORES: Registry[Score] = Registry("seqcritic.scores")
+register_score = SCORES.register
