@@ -128,7 +128,7 @@ def test_without_shaping_whole_predictions_alone_are_scored_and_earn_the_same(ta
 @pytest.mark.parametrize("name", ["edit-distance", "bleu", "rouge-l", "chrf"])
 def test_a_prediction_like_any_of_several_references_is_paid(tmp_path: Path, name: str):
     # Vocabularies are of first references, from which the actor learns to write.
-    targets = {"x": ["the cat sat", "a dog ran"], "y": "the cat sat", "z": "a dog ran"}
+    targets = {"x": ["the cat sat down", "a dog ran off"], "y": "the cat sat down", "z": "a dog ran off"}
     lines = [{"source": source, "target": target} for source, target in targets.items()] * 5
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
@@ -136,7 +136,7 @@ def test_a_prediction_like_any_of_several_references_is_paid(tmp_path: Path, nam
     settings = TranslationSettings.model_validate({"task": "translation"} | files)
     task = TranslationData(settings, cache=tmp_path / "cache")
     batch, score = task.training_batch(0, 15, 1), score_of(name, task)
-    other, mask = pad(task.target_vocabulary.encode_all(["a dog ran"]) * 15)
+    other, mask = pad(task.target_vocabulary.encode_all(["a dog ran off"]) * 15)
     assert batch.texts is not None
     found: dict[str, set[float]] = {source: set() for source in targets}
     for source, value in zip(
@@ -148,7 +148,7 @@ def test_a_prediction_like_any_of_several_references_is_paid(tmp_path: Path, nam
     valid = task.evaluation_set("valid")
     (judged,) = valid.batches
     assert set(whole_scores(score, SPECIAL, other, mask, judged).tolist()) == found["x"] | found["y"]
-    best, worst = (score.statistics(["a dog ran"], valid.all_references[row : row + 1])[0] for row in (0, 1))
+    best, worst = (score.statistics(["a dog ran off"], valid.all_references[row : row + 1])[0] for row in (0, 1))
     assert (score.of_totals(best) > score.of_totals(worst)) == score.higher_is_better
 
 
