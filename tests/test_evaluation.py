@@ -7,9 +7,12 @@ import sys
 
 import pytest
 
+from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score, signature, surrogate, without_surrogate
+from seqcritic.evaluation import build_score, name_references, signature, surrogate, without_surrogate
+from seqcritic.scores.bleu import BleuScore
+from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe
 from support import write_text
 
@@ -159,3 +162,16 @@ def test_two_versions_of_a_function_have_two_signatures(tmp_path, monkeypatch):
 
 def test_a_function_without_source_says_so():
     assert build_score(load_recipe("demo", ["score.name=math:dist"])).signature()[-1] == "code:unknown"
+
+
+def test_a_signature_names_the_number_of_references():
+    bleu, rate = BleuScore().signature(), EditDistanceScore().signature()
+    assert name_references(bleu, "1") == bleu
+    assert name_references(rate, "1") == rate
+    assert [part for part in name_references(bleu, "2") if part.startswith("nrefs")] == ["nrefs:2"]
+    assert name_references(rate, "var") == [*rate, "nrefs:var"]
+
+
+@pytest.mark.parametrize(("more", "count"), [([(), ()], "1"), ([("b",), ("c",)], "2"), ([("b",), ()], "var")])
+def test_an_evaluation_set_knows_how_many_references_it_has(more: list[tuple[str, ...]], count: str):
+    assert EvaluationSet([], ["x", "y"], ["a", "a"], more).num_references == count

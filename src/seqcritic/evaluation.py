@@ -122,11 +122,25 @@ def score_predictions(predictions: list[str], evaluation_set: EvaluationSet, met
     return Judgement(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
 
 
+def name_references(parts: list[str], num_references: str) -> list[str]:
+    """Return the parts of a signature with the number of references; one is named only by scores that name it."""
+    told = f"nrefs:{num_references}"
+    if any(part.startswith("nrefs:") for part in parts):
+        return [told if part.startswith("nrefs:") else part for part in parts]
+    return parts if num_references == "1" else [*parts, told]
+
+
 def signature(
-    task: Task, metric: Score, split: str, num_sentences: int, search: Search = GREEDY, trained: str = ""
+    task: Task,
+    metric: Score,
+    split: str,
+    num_sentences: int,
+    search: Search = GREEDY,
+    trained: str = "",
+    num_references: str = "1",
 ) -> str:
     """Return what a reader needs to know to obtain the same figure, and the surrogate that was trained for."""
-    name, *computation = metric.signature()
+    name, *computation = name_references(metric.signature(), num_references)
     computation += [trained] if trained else []
     place = [f"split:{split}", f"sentences:{num_sentences}"]
     versions = [f"seqcritic:{version('seqcritic')}"]

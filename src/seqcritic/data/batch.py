@@ -154,6 +154,12 @@ class EvaluationSet:
     further_references: list[tuple[str, ...]] | None = None  # where any pair has more than one
 
     @property
+    def num_references(self) -> str:
+        """How many references each pair has, as signatures say it: a number, or `var` where they have not the same."""
+        counts = {len(own) for own in self.all_references}
+        return str(*counts) if len(counts) == 1 else "var"
+
+    @property
     def all_references(self) -> list[tuple[str, ...]]:
         """All references of each pair."""
         if self.further_references is None:

@@ -9,13 +9,13 @@ from typing import Any
 
 from seqcritic.bootstrap import interval
 from seqcritic.config import DeviceName, Settings
-from seqcritic.contracts.score import Array
+from seqcritic.contracts.score import Array, Score
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score, predict_batches, score_predictions, signature, surrogate
+from seqcritic.evaluation import build_score, name_references, predict_batches, score_predictions, signature, surrogate
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
 from seqcritic.settings_io import set_leaves, settings_from
@@ -79,7 +79,15 @@ def judge_predictions(
         score_name=metric.name,
         score=judgement.score,
         interval=interval([judgement.statistics], metric),
-        signature=signature(task, metric, split, len(evaluation_set.references), search, surrogate(metric)),
+        signature=signature(
+            task,
+            metric,
+            split,
+            len(evaluation_set.references),
+            search,
+            surrogate(metric),
+            evaluation_set.num_references,
+        ),
         further=_further_scores(model.settings, task, predictions, evaluation_set),
         sources=evaluation_set.sources,
         references=evaluation_set.references,
@@ -124,7 +132,11 @@ def _further_scores(
     references = evaluation_set.all_references
     totals = paper.statistics(tokenise(predictions), [tokenise(own) for own in references]).sum(axis=0)
     chrf_totals = chrf.statistics(predictions, references).sum(axis=0)
+
+    def describe(score: Score) -> str:
+        return "|".join(name_references(score.signature(), evaluation_set.num_references))
+
     return {
-        "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), "|".join(paper.signature())),
-        "chrF": (float(chrf.of_totals(chrf_totals)), "|".join(chrf.signature()).removeprefix("score:")),
+        "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), describe(paper)),
+        "chrF": (float(chrf.of_totals(chrf_totals)), describe(chrf).removeprefix("score:")),
     }

@@ -208,8 +208,9 @@ class Trainer:
     @cached_property
     def valid_signature(self) -> str:
         """What a reader must know of the validation scores that this run writes."""
-        num_sentences = len(self._evaluation_set("valid").references)
-        return signature(self.task, self.score, "valid", num_sentences, trained=surrogate(self.score))
+        valid = self._evaluation_set("valid")
+        trained, count = surrogate(self.score), valid.num_references
+        return signature(self.task, self.score, "valid", len(valid.references), trained=trained, num_references=count)
 
     def _is_better(self, score: float, best: float) -> bool:
         return score > best if self.score.higher_is_better else score < best
