@@ -52,7 +52,7 @@ class PairFiles(Section):
     target: Paths = Field((), description="their translations: as many files, with as many lines")
     pairs: Paths = Field(
         (),
-        description="files with both sides: .tsv (two columns) or .jsonl (source, and target or a list of them), or .gz",
+        description="files with both sides: .tsv (two columns) or .jsonl (source, target or a list of them), or .gz",
     )
 
 

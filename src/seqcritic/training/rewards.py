@@ -1,22 +1,24 @@
-"""A user's own score, tried before anything is trained for it."""
+"""Scores made ready before anything is trained for them: a user's own is tried, texts are stored."""
 
 from __future__ import annotations
 
 from seqcritic.config import Settings
 from seqcritic.data.task import Task, build_task
 from seqcritic.errors import UserError
-from seqcritic.evaluation import is_function, load_user_score
+from seqcritic.evaluation import build_score, is_function, load_user_score
 from seqcritic.scores.shared.function import try_on
 
 NUM_TRIED = 3  # examples on which a user's function is tried
 
 
 def try_score(settings: Settings, task: Task) -> None:
-    """Try a user's own score before the first update, and have the raw texts ready that it will be given."""
+    """Try a user's own score before the first update, and have the raw texts ready that any score will be given."""
     if is_function(settings):
         _try_function(settings, task)
-        texts = task.training_batch(0, 1, settings.seed).texts
-        assert texts is not None
+    texts = task.training_batch(0, 1, settings.seed).texts
+    assert texts is not None
+    # Further references have no ids of their own, so that their texts are read for scores of tokens too.
+    if build_score(settings).unit == "text" or texts.encode is not None:
         texts.references()
 
 
