@@ -23,6 +23,7 @@ from seqcritic.methods.beam_search_optimization import violation_costs
 from seqcritic.methods.outlook import token_outlooks
 from seqcritic.methods.rollout import prefix_scores, score_tokens, whole_scores
 from seqcritic.scores.shared.function import as_score
+from seqcritic.training.run_evaluation import evaluate
 from support import method_overrides, records, train_here, write_recipe
 
 SPECIAL = SpecialTokens(end=(END,), padding=END)
@@ -169,3 +170,29 @@ def test_reinforce_does_not_learn_to_write_unknown_words(exact: str, tmp_path: P
     validated = [record["valid_score"] for record in found if record["kind"] == "valid"][-1]
     assert sampled <= validated + 0.1
     assert sampled < 0.4, "no more than the share of answers that can be given"
+
+
+@pytest.mark.parametrize("name", ["listed_scores:found", "character-error-rate", "exact-match", "chrf", "ter"])
+def test_a_score_of_texts_is_trained_for_and_reported_with_two_references(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The function takes lists of predictions, of all references and of sources, as a recipe names it."""
+    (tmp_path / "listed_scores.py").write_text(
+        "def found(predictions, all_references, sources):\n"
+        "    assert all(len(own) == 2 for own in all_references) and set(sources) <= {'ja', 'nein'}\n"
+        "    return [float(one in own) for one, own in zip(predictions, all_references)]\n",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    lines = [{"source": "ja", "target": ["yes", "yeah"]}, {"source": "nein", "target": ["no", "nope"]}] * 8
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    data = {"task": "translation", **{split: {"pairs": str(path)} for split in ("train", "valid", "test")}}
+    phases = {"actor": {"updates": 2}, "train": {"updates": 2}}
+    training = {"batch": 4, "evaluate_every": 2, "log_every": 1}
+    score = {"name": name, "shaping": False}
+    recipe = write_recipe(tmp_path, data=data, score=score, phases=phases, training=training)
+    folder = train_here(recipe, tmp_path / "run", *method_overrides("self-critical"))
+    result = evaluate(folder)
+    assert "|nrefs:2|" in result.signature
+    assert result.references[:2] == ["yes", "no"]
