@@ -12,9 +12,9 @@ import time
 
 from torch import Tensor
 
+from seqcritic.contracts.score import Scorable
 from seqcritic.data.task import build_task
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.scores.score import Texts
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import Learner
@@ -27,17 +27,10 @@ class TimedScore(EditDistanceScore):
 
     seconds = 0.0
 
-    def prefix_scores(
-        self,
-        predictions: Tensor,
-        prediction_lengths: Tensor,
-        references: Tensor,
-        reference_lengths: Tensor,
-        reference_texts: Texts | None = None,
-    ) -> Tensor:
+    def prefix_scores(self, batch: Scorable) -> Tensor:
         """Score as usual and add the time it took."""
         started = time.perf_counter()
-        scores = super().prefix_scores(predictions, prediction_lengths, references, reference_lengths)
+        scores = super().prefix_scores(batch)
         self.seconds += time.perf_counter() - started
         return scores
 

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from seqcritic.cli import main
-from seqcritic.contracts.registry import registered_methods
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.method_settings import typical_costs
 
 WORDS = [

@@ -31,7 +31,7 @@ ALLOWED = {
     "data_settings": {"bounds", "sections"},
     "method_settings": {"errors", "sections", "contracts"},
     "plugins": {"errors"},
-    "config": {"sections", "data_settings", "method_settings", "plugins"},
+    "config": {"sections", "data_settings", "method_settings", "plugins", "contracts"},
     "settings_io": LEAVES | {"contracts"},
     "data": LEAVES,
     "native": {"errors", "cache_folder"},
@@ -39,9 +39,9 @@ ALLOWED = {
     "contracts": {"errors", "sections", "tensors", "data"},
     "models": LEAVES | {"data", "native", "tensors", "contracts"},
     "decoding": LEAVES | {"data", "tensors", "contracts"},
-    "scores": {"errors"},
+    "scores": {"errors", "contracts"},
     "methods": LEAVES | {"data", "tensors", "contracts", "models", "decoding", "scores"},
-    "bootstrap": {"data", "scores"},
+    "bootstrap": {"data", "contracts"},
     "evaluation": LEAVES | {"data", "contracts", "decoding", "scores"},
     "training": LEAVES
     | {
@@ -57,11 +57,22 @@ ALLOWED = {
         "evaluation",
     },
     "report": set(),
-    "inspecting": LEAVES | {"data", "contracts", "models", "decoding", "scores", "methods", "training", "report"},
+    "inspecting": LEAVES | {"data", "contracts", "models", "decoding", "methods", "evaluation", "training", "report"},
     "comparing": LEAVES
-    | {"settings_io", "data", "contracts", "decoding", "scores", "bootstrap", "evaluation", "training", "report"},
+    | {"settings_io", "data", "contracts", "decoding", "bootstrap", "evaluation", "training", "report"},
     "diagnosing": LEAVES
-    | {"data", "tensors", "contracts", "models", "decoding", "scores", "methods", "training", "inspecting", "report"},
+    | {
+        "data",
+        "tensors",
+        "contracts",
+        "models",
+        "decoding",
+        "methods",
+        "evaluation",
+        "training",
+        "inspecting",
+        "report",
+    },
     "preparing": {"errors", "digests", "data"},
     "commands": LEAVES
     | {"settings_io", "decoding", "training", "inspecting", "comparing", "diagnosing", "preparing", "report"},

@@ -10,9 +10,9 @@ import pytest
 from seqcritic import bootstrap
 from seqcritic.bootstrap import interval, paired_p_value
 from seqcritic.report.significance import p_over_seeds
-from seqcritic.scores.edit_distance import CharacterErrorRate
+from seqcritic.scores.edit_distance import EditDistanceScore
 
-METRIC = CharacterErrorRate()
+METRIC = EditDistanceScore()
 
 
 def made_up_errors(rate: float, seed: int, size: int = 2000) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seqcritic.scores.function import load_function, try_on
+from seqcritic.scores.shared.function import FunctionScore, load_function, try_on
 
 PAGE = Path(__file__).parents[1] / "docs" / "scores.md"
 
@@ -20,4 +20,4 @@ def test_the_example_function_is_a_score(tmp_path: Path, monkeypatch: pytest.Mon
     assert headline("cat sat", "the cat sat") == pytest.approx(2 / 3)
     assert headline("the cat sat down now", "the cat sat") == pytest.approx(1 - 0.2)
     assert headline("", "the cat sat") == 0
-    try_on(headline, ["the cat sat"])
+    try_on(FunctionScore(headline), [("", ("the cat sat",))])

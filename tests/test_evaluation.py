@@ -7,9 +7,12 @@ import sys
 
 import pytest
 
+from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric, signature, surrogate, without_surrogate
+from seqcritic.evaluation import build_score, name_references, signature, surrogate, without_surrogate
+from seqcritic.scores.bleu import BleuScore
+from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe
 from support import write_text
 
@@ -23,7 +26,8 @@ def signature_of(tmp_path):
 
 def _signature_of(overrides: list[str]) -> str:
     settings = load_recipe("demo", overrides)
-    return signature(build_task(settings.data), corpus_metric(settings), "test", 100, trained=surrogate(settings))
+    score = build_score(settings)
+    return signature(build_task(settings.data), score, "test", 100, trained=surrogate(score))
 
 
 def test_the_signature_names_what_changes_the_figure(signature_of, tmp_path):
@@ -43,9 +47,9 @@ def test_the_signature_names_what_changes_the_figure(signature_of, tmp_path):
     ("score", "name"), [("bleu", "BLEU"), ("rouge-l", "ROUGE-L"), ("support:word_share", "support:word_share")]
 )
 def test_scores_are_found_by_name_and_larger_is_better(score, name):
-    metric = corpus_metric(load_recipe("demo", [f"score.name={score}"]))
+    metric = build_score(load_recipe("demo", [f"score.name={score}"]))
     assert metric.name == name
-    assert not metric.lower_is_better
+    assert metric.higher_is_better
     good = metric.statistics(["a cat sat on a mat"], ["a cat sat on a mat"]).sum(axis=0)
     bad = metric.statistics(["no dog"], ["a cat sat on a mat"]).sum(axis=0)
     assert float(metric.of_totals(good)) > float(metric.of_totals(bad))
@@ -53,14 +57,14 @@ def test_scores_are_found_by_name_and_larger_is_better(score, name):
 
 def test_a_model_without_case_is_judged_without_case():
     given = ["data.target_tokens.lowercase=true", "score.name=bleu"]
-    assert "case:lc" in corpus_metric(load_recipe("tatoeba-de-en", given)).signature()
-    assert "case:mixed" in corpus_metric(load_recipe("iwslt14-conv")).signature()
+    assert "case:lc" in build_score(load_recipe("tatoeba-de-en", given)).signature()
+    assert "case:mixed" in build_score(load_recipe("iwslt14-conv")).signature()
 
 
 @pytest.mark.parametrize("score", ["edit-distance", "rouge-l", "support:word_share"])
 def test_case_counts_in_no_score_of_a_model_without_it(score: str):
     without, cased = (
-        corpus_metric(
+        build_score(
             load_recipe(
                 "tatoeba-de-en",
                 [f"score.name={score}", "critic.adds_outlook=false", f"data.target_tokens.lowercase={given}"],
@@ -76,7 +80,7 @@ def test_case_counts_in_no_score_of_a_model_without_it(score: str):
 
 
 def test_rouge_of_text_with_nothing_to_count_is_refused():
-    rouge = corpus_metric(load_recipe("tatoeba-de-en", ["score.name=rouge-l"]))
+    rouge = build_score(load_recipe("tatoeba-de-en", ["score.name=rouge-l"]))
     with pytest.raises(UserError, match=r"^score\.name: ROUGE-L counts the letters a to z and digits only"):
         rouge.statistics(["кот"], ["кот"])
     assert rouge.statistics(["кот", "cat"], ["кот", "Cat"])[:, 0].tolist() == [0, 100]
@@ -84,7 +88,7 @@ def test_rouge_of_text_with_nothing_to_count_is_refused():
 
 def test_text_that_comes_tokenised_is_not_tokenised_again():
     escaped, other = "it &apos;s &quot; it &quot;", "he &apos;s &quot; no &quot;"
-    tokenised, raw = (corpus_metric(load_recipe(name)) for name in ("iwslt14-conv", "tatoeba-de-en"))
+    tokenised, raw = (build_score(load_recipe(name)) for name in ("iwslt14-conv", "tatoeba-de-en"))
     assert "tok:none" in tokenised.signature()
     assert "tok:13a" in raw.signature()
     correct, possible = tokenised.statistics([escaped], [other])[0, [0, 4]]
@@ -95,12 +99,12 @@ def test_text_that_comes_tokenised_is_not_tokenised_again():
 def test_rouge_of_text_that_comes_tokenised_counts_its_tokens():
     escaped, other = "it &apos;s &quot; it &quot;", "he &apos;s &quot; no &quot;"
     tokenised, raw = (
-        corpus_metric(load_recipe(name, ["score.name=rouge-l"])) for name in ("iwslt14-conv", "tatoeba-de-en")
+        build_score(load_recipe(name, ["score.name=rouge-l"])) for name in ("iwslt14-conv", "tatoeba-de-en")
     )
     assert tokenised.statistics([escaped], [other])[0, 0] == pytest.approx(100 * 3 / 5)
     assert raw.statistics([escaped], [other])[0, 0] == pytest.approx(100 * 4 / 6), "letters only: apos s quot quot"
     assert "tok:none" in tokenised.signature()
-    lowercase = corpus_metric(load_recipe("iwslt14-conv", ["score.name=rouge-l", "data.target_tokens.lowercase=true"]))
+    lowercase = build_score(load_recipe("iwslt14-conv", ["score.name=rouge-l", "data.target_tokens.lowercase=true"]))
     assert tokenised.statistics(["a ."], ["A ."])[0, 0] == pytest.approx(50)
     assert lowercase.statistics(["a ."], ["A ."])[0, 0] == pytest.approx(100)
 
@@ -118,20 +122,21 @@ def test_edit_distances_are_reported_in_the_unit_they_are_trained_in(
 ):
     given = ["score.name=edit-distance", f"data.target_tokens.kind={kind}"]
     settings = load_recipe("tatoeba-de-en", given)
-    metric = corpus_metric(settings)
-    assert (metric.name, surrogate(settings)) == (name, trained)
+    metric = build_score(settings)
+    assert (metric.name, surrogate(metric)) == (name, trained)
     assert rules is None or rules in metric.signature()
     errors, length = metric.statistics(["The cat sat."], ["The kitten sat."])[0].tolist()
     assert (errors, length) == {"words": (1, 4), "whitespace": (1, 3), "subwords": (5, 15)}[kind]
 
 
 def test_a_surrogate_is_named():
-    words, cut = (load_recipe(name) for name in ("tatoeba-de-en", "iwslt14-conv"))
+    words, cut = (build_score(load_recipe(name)) for name in ("tatoeba-de-en", "iwslt14-conv"))
     assert surrogate(words) == "trained:sentence-bleu+1:words"
     assert surrogate(cut) == "trained:sentence-bleu+1:whitespace"
-    assert surrogate(load_recipe("tatoeba-de-en", ["score.name=rouge-l"])) == "trained:length*rouge-l:words"
-    assert surrogate(load_recipe("demo", ["score.capped=true"])) == "trained:edit-distance:characters"
-    assert surrogate(load_recipe("demo", ["score.name=support:word_share"])) == ""
+    rouge = build_score(load_recipe("tatoeba-de-en", ["score.name=rouge-l"]))
+    assert surrogate(rouge) == "trained:length*rouge-l:words"
+    assert surrogate(build_score(load_recipe("demo", ["score.capped=true"]))) == "trained:edit-distance:characters"
+    assert surrogate(build_score(load_recipe("demo", ["score.name=support:word_share"]))) == ""
 
 
 def test_two_versions_of_a_function_have_two_signatures(tmp_path, monkeypatch):
@@ -144,7 +149,7 @@ def test_two_versions_of_a_function_have_two_signatures(tmp_path, monkeypatch):
             patch.syspath_prepend(str(tmp_path / folder))
             patch.delitem(sys.modules, "versioned_scores", raising=False)
             try:
-                return corpus_metric(load_recipe("demo", ["score.name=versioned_scores:share"])).signature()
+                return build_score(load_recipe("demo", ["score.name=versioned_scores:share"])).signature()
             finally:
                 del sys.modules["versioned_scores"]
 
@@ -156,4 +161,17 @@ def test_two_versions_of_a_function_have_two_signatures(tmp_path, monkeypatch):
 
 
 def test_a_function_without_source_says_so():
-    assert corpus_metric(load_recipe("demo", ["score.name=math:dist"])).signature()[-1] == "code:unknown"
+    assert build_score(load_recipe("demo", ["score.name=math:dist"])).signature()[-1] == "code:unknown"
+
+
+def test_a_signature_names_the_number_of_references():
+    bleu, rate = BleuScore().signature(), EditDistanceScore().signature()
+    assert name_references(bleu, "1") == bleu
+    assert name_references(rate, "1") == rate
+    assert [part for part in name_references(bleu, "2") if part.startswith("nrefs")] == ["nrefs:2"]
+    assert name_references(rate, "var") == [*rate, "nrefs:var"]
+
+
+@pytest.mark.parametrize(("more", "count"), [([(), ()], "1"), ([("b",), ("c",)], "2"), ([("b",), ()], "var")])
+def test_an_evaluation_set_knows_how_many_references_it_has(more: list[tuple[str, ...]], count: str):
+    assert EvaluationSet([], ["x", "y"], ["a", "a"], more).num_references == count

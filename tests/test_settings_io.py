@@ -88,7 +88,7 @@ def test_an_outlook_is_not_for_an_expert_that_follows_the_network():
         ("data={length: x}", "data.length: input should be a valid integer"),
         ("data=3", "data: a section, not a value; give data.task=… or data.train=…"),
         ("score=bleu", "score: a section, not a value; give score.name=… or score.normalise=…"),
-        ("score.name=blue", "score.name: unknown score 'blue' (did you mean 'bleu'?); known: edit-distance, bleu, "),
+        ("score.name=blue", "score.name: unknown score 'blue' (did you mean 'bleu'?); known: bleu, "),
         ("data.source_tokens={}", "data.source_tokens: not a setting of this data.task"),
         (
             "method.name=actor-critic+likelihood",

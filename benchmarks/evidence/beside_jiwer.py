@@ -6,7 +6,7 @@ import jiwer
 
 from seqcritic.data.spelling import SpellingData
 from seqcritic.data_settings import SpellingSettings
-from seqcritic.scores.edit_distance import CharacterErrorRate
+from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe
 
 CHARACTERS = jiwer.Compose([jiwer.ReduceToListOfListOfChars()])  # jiwer's default without its strip
@@ -26,7 +26,7 @@ def main() -> None:
     test_set = task.evaluation_set("test")
     references = test_set.references
     sources = [text for batch in test_set.batches for text in task.texts(batch.sources)]
-    metric = CharacterErrorRate()
+    metric = EditDistanceScore()
     spaced = sum(reference != reference.strip() for reference in references)
     print(f"{len(references):,} references, {spaced:,} of them begin or end with a space")
     print(f"CER of the sources: {metric.of_totals(metric.statistics(sources, references).sum(axis=0)):.2f}")

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 
 from seqcritic.comparing.readiness import share_at_start
-from seqcritic.evaluation import corpus_metric
+from seqcritic.evaluation import build_score
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import find_weights
 from seqcritic.training.run_folder import read_settings
@@ -29,7 +29,7 @@ def describe(title: str, run: Path) -> dict[str, object]:
     sampled = [record for record in records if "sampled_return" in record]
     critic = settings.start.critic
     own = settings.phases.critic.updates if settings.method.needs_critic else 0
-    lower_is_better = corpus_metric(settings).lower_is_better
+    lower_is_better = not build_score(settings).higher_is_better
     return {
         "title": title,
         "method": settings.method.label,

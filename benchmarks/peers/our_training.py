@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.config import Settings
+from seqcritic.contracts.score import Array, References, Scorable, Score
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import sample
@@ -17,7 +19,7 @@ from seqcritic.methods import rollout
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.scores.score import Score, Texts
+from seqcritic.scores.shared.token_score import TokenScore
 from seqcritic.settings_io import settings_from
 from seqcritic.training.learner import Learner
 from side_by_side.layers import count
@@ -52,26 +54,33 @@ def _targets(pairs: list[Pair]) -> list[list[int]]:
     return [[token + 1 for token in target] for _, target in pairs]
 
 
-class TimedScore:
-    """A score with a stop-watch on its CPU time."""
+class TimedScore(TokenScore):
+    """Rewards with a stop-watch on their CPU time; nothing is reported."""
 
     def __init__(self, score: Score) -> None:
-        self.score = score
+        self.timed = score
         self.seconds = 0.0
 
-    def prefix_scores(
-        self,
-        predictions: Tensor,
-        prediction_lengths: Tensor,
-        references: Tensor,
-        reference_lengths: Tensor,
-        reference_texts: Texts | None = None,
-    ) -> Tensor:
+    def prefix_scores(self, batch: Scorable) -> Tensor:
         """Score as usual and add the time it took."""
         started = time.process_time()
-        scores = self.score.prefix_scores(predictions, prediction_lengths, references, reference_lengths)
+        scores = self.timed.prefix_scores(batch)
         self.seconds += time.process_time() - started
         return scores
+
+    def statistics(
+        self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None = None
+    ) -> Array:
+        """Refuse."""
+        raise NotImplementedError
+
+    def of_totals(self, totals: Array) -> Array:
+        """Refuse."""
+        raise NotImplementedError
+
+    def signature(self) -> list[str]:
+        """Refuse."""
+        raise NotImplementedError
 
 
 class LengthLimit:

@@ -10,7 +10,7 @@ from seqcritic.config import Settings
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.spelling import EVALUATION_BATCH, SpellingData
 from seqcritic.data_settings import SpellingSettings
-from seqcritic.evaluation import corpus_metric, judge
+from seqcritic.evaluation import build_score, judge
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.learner import Learner
@@ -43,7 +43,7 @@ class Evaluation(RecipeTraining):
         settings = self.learner.settings
         assert isinstance(settings.data, SpellingSettings)
         self.task = SpellingData(settings.data)
-        self.metric = corpus_metric(settings)
+        self.metric = build_score(settings)
         workload = recipe_workload(settings, EVALUATION_BATCH)
         pairs = [pair for batch in workload.batches(-(-request["sentences"] // EVALUATION_BATCH)) for pair in batch]
         pairs = pairs[: request["sentences"]]

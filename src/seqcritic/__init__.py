@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqcritic.comparing.compare import compare
     from seqcritic.config import Settings
-    from seqcritic.contracts.registry import register_method
+    from seqcritic.contracts.method_registry import register_method
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
     from seqcritic.report.pages import render_page
     from seqcritic.settings_io import load_recipe, recipe_names
@@ -29,7 +29,7 @@ _PLACES = {
     "load_model": "training.model",
     "load_recipe": "settings_io",
     "recipe_names": "settings_io",
-    "register_method": "contracts.registry",
+    "register_method": "contracts.method_registry",
     "render_page": "report.pages",
     "train": "training.train",
 }

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from seqcritic.contracts.score import Array, Score
 from seqcritic.data.corruption import derive_seed
-from seqcritic.scores.score import Array, CorpusScore
 
 NUM_RESAMPLES = 10_000
 
 
-def resampled_scores(runs: Sequence[Array], metric: CorpusScore, seed: int = 0) -> Array:
+def resampled_scores(runs: Sequence[Array], metric: Score, seed: int = 0) -> Array:
     """Return the corpus scores [R, S] of runs [N, K] on bootstrap samples of the sentences they share.
 
     The draws depend only on the seed and the number of sentences, so two calls on the same test set resample the same
@@ -32,15 +32,13 @@ def resampled_scores(runs: Sequence[Array], metric: CorpusScore, seed: int = 0) 
     return scores
 
 
-def interval(runs: Sequence[Array], metric: CorpusScore) -> tuple[float, float]:
+def interval(runs: Sequence[Array], metric: Score) -> tuple[float, float]:
     """Return the 95 % bootstrap interval, over sentences, of the mean corpus score of the runs."""
     low, high = np.percentile(resampled_scores(runs, metric).mean(axis=1), [2.5, 97.5])
     return float(low), float(high)
 
 
-def paired_p_value(
-    runs: Sequence[Array], baseline: Sequence[Array], metric: CorpusScore, shared_seeds: bool = True
-) -> float:
+def paired_p_value(runs: Sequence[Array], baseline: Sequence[Array], metric: Score, shared_seeds: bool = True) -> float:
     """Return the two-sided bootstrap p-value of the difference of two methods on the same sentences.
 
     Every resample draws sentences, the same for all runs, and seeds, both with replacement. With `shared_seeds` run s
@@ -67,5 +65,5 @@ def _mean_of_drawn(scores: Array, generator: np.random.Generator) -> Array:
     return mean
 
 
-def _mean_score(runs: Sequence[Array], metric: CorpusScore) -> float:
+def _mean_score(runs: Sequence[Array], metric: Score) -> float:
     return float(np.mean([metric.of_totals(run.sum(axis=0)) for run in runs]))

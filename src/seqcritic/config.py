@@ -5,10 +5,12 @@ A recipe is a YAML file of this tree; `section.key=value` on the command line ov
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from seqcritic.contracts.registry import SCORES
 from seqcritic.data_settings import DataSettings, SpellingSettings
 from seqcritic.method_settings import MethodField, method_labels, method_settings, typical_costs
 from seqcritic.plugins import import_plugins
@@ -73,7 +75,7 @@ class CriticSettings(NetworkSettings):
     adds_outlook: bool = Field(
         False,
         description="add to the values what the score says of every next token, so that the network learns only what "
-        "will follow it. With score.shaping and edit-distance, bleu or rouge-l",
+        "will follow it. With score.shaping and a score that tells (docs/scores.md)",
     )
     columns: Size | None = Field(
         None,
@@ -87,14 +89,26 @@ class ScoreSettings(Section):
 
     name: str = Field(
         "edit-distance",
-        pattern=r"^(edit-distance|bleu|rouge-l|[\w.]+:\w+)$",
-        description="edit-distance, bleu, rouge-l, or module:function for f(prediction, reference) -> float",
+        description="a score of docs/scores.md, or module:function for f(prediction, reference) -> float",
     )
     normalise: bool = Field(
         False, description="divide edit distances by |Y| as the paper writes; false as the authors ran it"
     )
     shaping: bool = Field(True, description="reward every token by the change of the score, not only the last")
     capped: bool = Field(False, description="in the reported CER, limit each sentence's error to 1")
+
+    @field_validator("name")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if not re.fullmatch(r"[\w.]+:\w+", value) and value not in SCORES.names():
+            known = f"known: {', '.join(SCORES.names())}, module:function"
+            raise ValueError(f"score.name: unknown score '{value}'{SCORES.nearest(value)}; {known}")
+        return value
+
+    @property
+    def has_lookahead(self) -> bool:
+        """Whether the score tells what each next token is worth; its module is imported to know."""
+        return ":" not in self.name and SCORES.find(self.name).has_lookahead
 
 
 class PhaseSettings(Section):
@@ -231,10 +245,10 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _critic_can_add(self) -> Self:
-        if self.critic.adds_outlook and (":" in self.score.name or not self.score.shaping):
+        if self.critic.adds_outlook and not (self.score.shaping and self.score.has_lookahead):
             raise ValueError(
-                "critic.adds_outlook needs score.shaping=true and a score that tells what each next token is worth: "
-                "score.name=edit-distance, bleu or rouge-l; or set it to false"
+                "critic.adds_outlook needs score.shaping=true and a score that tells what each next token is worth, "
+                "as bleu and rouge-l do (docs/scores.md); or set it to false"
             )
         if self.critic.adds_outlook and self.method.name == "dagger":
             raise ValueError("critic.adds_outlook: dagger's expert follows the critic's network alone; leave it false")

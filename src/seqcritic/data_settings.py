@@ -50,7 +50,10 @@ class PairFiles(Section):
 
     source: Paths = Field((), description="text files, plain or .gz")
     target: Paths = Field((), description="their translations: as many files, with as many lines")
-    pairs: Paths = Field((), description="files with both sides: .tsv (two columns) or .jsonl (source, target), or .gz")
+    pairs: Paths = Field(
+        (),
+        description="files with both sides: .tsv (two columns) or .jsonl (source, target or a list of them), or .gz",
+    )
 
 
 class TokenSettings(Section):

@@ -5,24 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.registry import SCORES
+from seqcritic.contracts.score import Array, Score, ScoreOptions
 from seqcritic.data.batch import Batch, EvaluationSet
 from seqcritic.data.task import Task
+from seqcritic.data.tokens import UNKNOWN
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, split_words
 from seqcritic.data_settings import TranslationSettings
 from seqcritic.decoding.search import GREEDY, Search, find_best
 from seqcritic.errors import UserError
-from seqcritic.scores.corpus_bleu import CorpusBleu
-from seqcritic.scores.edit_distance import CharacterErrorRate, WordErrorRate
-from seqcritic.scores.function import TextFunction, digest_code, load_function, try_on
-from seqcritic.scores.mean import MeanScore, mean_rouge_l
-from seqcritic.scores.score import Array, CorpusScore
+from seqcritic.scores.shared.function import FunctionScore, load_score
 
-NUM_TRIED = 3  # references on which a user's function is tried
 SURROGATE = "trained:"
 
 
@@ -35,49 +33,57 @@ class Judgement:
     score: float
 
 
-def corpus_metric(settings: Settings) -> CorpusScore:
-    """Return the score that tables report for the score trained for, in the unit it is trained in.
+def build_score(settings: Settings) -> Score:
+    """Return the score that `settings` name, which is trained for and reported.
 
-    Edit distances of subwords are the exception: a rate of errors in them could not be compared with another model's,
-    so that characters are counted (see `surrogate`). A model without case is judged without it, and text that comes
-    tokenised as it is: a second tokeniser would make three tokens that match of every `&apos;`.
+    A model without case is judged without it, and text that comes tokenised as it is: a second tokeniser would make
+    three tokens that match of every `&apos;`.
     """
+    if is_function(settings):
+        return load_user_score(settings)
+    return SCORES.find(settings.score.name).build(score_options(settings))
+
+
+def score_options(settings: Settings) -> ScoreOptions:
+    """Return what a score may need to know of the settings."""
     score, data = settings.score, settings.data
-    unit, lowercase = token_unit(settings), isinstance(data, TranslationSettings) and data.target_tokens.lowercase
-    if score.name == "edit-distance" and unit == "words":
-        return WordErrorRate(split_words, f"words.{RULES_VERSION}", score.capped, lowercase)
-    if score.name == "edit-distance" and unit == "whitespace":
-        return WordErrorRate(str.split, "whitespace", score.capped, lowercase)
-    if score.name == "edit-distance":
-        return CharacterErrorRate(score.capped, lowercase)
-    if score.name == "bleu":
-        return CorpusBleu(unit == "whitespace", lowercase)
-    if score.name == "rouge-l":
-        return mean_rouge_l(UNKNOWN_WORD, unit == "whitespace", lowercase)
-    function = load_user_function(score.name)
-    return MeanScore(score.name, function, [f"code:{digest_code(score.name)}"], lowercase)
-
-
-def token_unit(settings: Settings) -> str:
-    """Return what an actor writes: characters, words, whitespace (tokens as they come) or subwords."""
-    data = settings.data
-    return data.target_tokens.kind if isinstance(data, TranslationSettings) else "characters"
-
-
-def surrogate(settings: Settings) -> str:
-    """Return `trained:NAME:UNIT` of the score that rewards are made of where it is not the one reported; else nothing.
-
-    Σ (|Y| − d) over sentences is largest where the corpus' error rate is least: nothing to name. BLEU of a corpus is no
-    sum over sentences, and the others weigh sentences by a length or count other tokens than their corpus score does.
-    """
-    score, unit = settings.score, token_unit(settings)
-    if score.name == "edit-distance":
-        if unit != "subwords" and not score.normalise and not score.capped:
-            return ""
-        return f"{SURROGATE}edit-distance{'/length' if score.normalise else ''}:{unit}"
-    return {"bleu": f"{SURROGATE}sentence-bleu+1:{unit}", "rouge-l": f"{SURROGATE}length*rouge-l:{unit}"}.get(
-        score.name, ""
+    chosen = ScoreOptions(unknown_word=UNKNOWN_WORD, normalise=score.normalise, capped=score.capped)
+    if not isinstance(data, TranslationSettings):
+        return chosen
+    tokens = data.target_tokens
+    splits: dict[str, tuple[Callable[[str], list[str]], str]] = {
+        "words": (split_words, f"words.{RULES_VERSION}"),
+        "whitespace": (str.split, "whitespace"),
+    }
+    split, rules = splits.get(tokens.kind, (None, ""))
+    return replace(
+        chosen,
+        tokens=tokens.kind,
+        unknown=UNKNOWN,
+        lowercase=tokens.lowercase,
+        split=split,
+        rules=rules,
     )
+
+
+def is_function(settings: Settings) -> bool:
+    """Return whether the score is a user's own, `module:function`."""
+    return ":" in settings.score.name
+
+
+def load_user_score(settings: Settings) -> FunctionScore:
+    """Return the score `module:function` names; modules beside the recipe, in the current folder, are found."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return load_score(settings.score.name, score_options(settings).lowercase)
+    except UserError as error:
+        raise UserError(f"score.name: {error}") from error
+
+
+def surrogate(score: Score) -> str:
+    """Return `trained:NAME:UNIT` of what rewards are made of where that is not what is reported; else nothing."""
+    return f"{SURROGATE}{score.surrogate}" if score.surrogate else ""
 
 
 def without_surrogate(signature: str) -> str:
@@ -85,30 +91,11 @@ def without_surrogate(signature: str) -> str:
     return "|".join(part for part in signature.split("|") if not part.startswith(SURROGATE))
 
 
-def try_user_function(name: str, task: Task) -> None:
-    """Call the function `score.name` names on a few references, before anything is trained for it."""
-    function, references = load_user_function(name), task.first_references(NUM_TRIED)
-    try:
-        try_on(function, references)
-    except UserError as error:
-        raise UserError(f"score.name: {error}") from error
-
-
-def load_user_function(name: str) -> TextFunction:
-    """Return the function `module:function` names; modules beside the recipe, in the current folder, are found."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        return load_function(name)
-    except UserError as error:
-        raise UserError(f"score.name: {error}") from error
-
-
 def judge(
     actor: Actor,
     task: Task,
     evaluation_set: EvaluationSet,
-    metric: CorpusScore,
+    metric: Score,
     search: Search = GREEDY,
     between_batches: Callable[[], None] = lambda: None,
 ) -> Judgement:
@@ -117,7 +104,7 @@ def judge(
     for batch in evaluation_set.batches:
         predictions += predict_batches(actor, task, [batch], search)
         between_batches()
-    return score_predictions(predictions, evaluation_set.references, metric)
+    return score_predictions(predictions, evaluation_set, metric)
 
 
 def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: Search) -> list[str]:
@@ -129,17 +116,31 @@ def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: 
     ]
 
 
-def score_predictions(predictions: list[str], references: list[str], metric: CorpusScore) -> Judgement:
-    """Return predictions with their score."""
-    statistics = metric.statistics(predictions, references)
+def score_predictions(predictions: list[str], evaluation_set: EvaluationSet, metric: Score) -> Judgement:
+    """Return predictions of a set with their score."""
+    statistics = metric.statistics(predictions, evaluation_set.all_references, evaluation_set.sources)
     return Judgement(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
 
 
+def name_references(parts: list[str], num_references: str) -> list[str]:
+    """Return the parts of a signature with the number of references; one is named only by scores that name it."""
+    told = f"nrefs:{num_references}"
+    if any(part.startswith("nrefs:") for part in parts):
+        return [told if part.startswith("nrefs:") else part for part in parts]
+    return parts if num_references == "1" else [*parts, told]
+
+
 def signature(
-    task: Task, metric: CorpusScore, split: str, num_sentences: int, search: Search = GREEDY, trained: str = ""
+    task: Task,
+    metric: Score,
+    split: str,
+    num_sentences: int,
+    search: Search = GREEDY,
+    trained: str = "",
+    num_references: str = "1",
 ) -> str:
     """Return what a reader needs to know to obtain the same figure, and the surrogate that was trained for."""
-    name, *computation = metric.signature()
+    name, *computation = name_references(metric.signature(), num_references)
     computation += [trained] if trained else []
     place = [f"split:{split}", f"sentences:{num_sentences}"]
     versions = [f"seqcritic:{version('seqcritic')}"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, create_model, model_validator
 
-from seqcritic.contracts.registry import registered_methods
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.errors import nearest
 from seqcritic.sections import Factor, Rate, Samples, Section, Weight
 

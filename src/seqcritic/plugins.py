@@ -1,6 +1,6 @@
 """Importing what others have written: the modules that a recipe names under `plugins`, and installed packages.
 
-A module registers its methods when it is imported (contracts/registry.py).
+A module registers its methods when it is imported (contracts/method_registry.py).
 """
 
 from __future__ import annotations

@@ -15,14 +15,13 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from seqcritic.config import Settings
-from seqcritic.contracts.registry import registered_methods
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.data_settings import SPLITS, TASKS
 from seqcritic.digests import is_sealed, seal_text, unseal_text, write_whole
 from seqcritic.errors import UserError, nearest
 from seqcritic.method_settings import MIXED, PAPER_LIKELIHOOD_WEIGHT, MethodSettings, method_labels, method_section
 
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
-SCORES = ("edit-distance", "bleu", "rouge-l")
 FOLDERS = ("start.actor", "start.critic")
 HERE = ("./", "../")  # how places that are told from a file's folder begin
 
@@ -265,9 +264,6 @@ def _explain(fault: Any) -> str:
     if fault["type"] in ("model_type", "model_attributes_type"):
         inside = [name for name in _known_keys() if name.rpartition(".")[0] == key]
         return f"{key}: a section, not a value; give {' or '.join(f'{name}=…' for name in inside[:3])}"
-    if fault["type"] == "string_pattern_mismatch" and key == "score.name":
-        known = f"known: {', '.join(SCORES)}, module:function"
-        return f"score.name: unknown score '{fault['input']}'{nearest(fault['input'], SCORES)}; {known}"
     if fault["type"] == "union_tag_invalid":
         return f"data.task: unknown task '{fault['ctx']['tag']}'; known: {', '.join(TASKS)}"
     if fault["type"] == "value_error":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evidence.normal_curves import DOCS, MOST_POINTS, OWN_MEASURES, main, measures_of, thin
-from seqcritic.contracts.registry import registered_methods
+from seqcritic.contracts.method_registry import registered_methods
 from support import records
 
 SVG = "{http://www.w3.org/2000/svg}"

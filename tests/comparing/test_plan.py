@@ -9,7 +9,7 @@ import pytest
 from seqcritic.comparing.compare import expand_labels
 from seqcritic.comparing.plan import PlannedRun, budget, check_budget, plan_runs, run_settings
 from seqcritic.config import Settings
-from seqcritic.contracts.registry import registered_methods
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import write_folder

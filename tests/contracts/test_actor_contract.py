@@ -11,8 +11,8 @@ from torch import Tensor
 from foreign_actors import NUM_TOKENS, SIZE, SPECIAL, GrowingActor, LstmActor, make_actor, make_batch
 from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.contracts.actor import Actor, SpecialTokens
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.continuing import continue_prefixes

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from seqcritic.config import Settings
-from seqcritic.contracts import registry
+from seqcritic.contracts import method_registry as registry
 from seqcritic.contracts.method import Traits
-from seqcritic.contracts.registry import PACKAGED, register_method, registered_methods
+from seqcritic.contracts.method_registry import PACKAGED, register_method, registered_methods
 from seqcritic.errors import UserError
 from seqcritic.method_settings import method_labels, method_section, method_settings, section_key, typical_costs
 from seqcritic.methods.method import RewardMethod
@@ -41,7 +41,7 @@ def slow_mixer(monkeypatch: pytest.MonkeyPatch) -> type[SlowMixer]:
 
 
 def test_packaged_methods_stand_in_the_order_of_their_files_whatever_was_imported_first():
-    code = "from seqcritic.methods import raml, mixer; from seqcritic.contracts.registry import *; "
+    code = "from seqcritic.methods import raml, mixer; from seqcritic.contracts.method_registry import *; "
     code += "print(*registered_methods())"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     files = [registered_methods()[name].__module__.rpartition(".")[2] for name in found]

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_settings
-from seqcritic.contracts import registry
+from seqcritic.contracts import method_registry as registry
+from seqcritic.contracts.method_registry import register_method, registered_methods
 from seqcritic.contracts.networks import CRITIC, NetworkSpec, follow
-from seqcritic.contracts.registry import register_method, registered_methods
 from seqcritic.methods.build import build_networks
 from seqcritic.methods.reinforce_multisample import ReinforceMultisample
 from seqcritic.training.learner import Learner

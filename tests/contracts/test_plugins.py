@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.cli import main
-from seqcritic.contracts import registry
+from seqcritic.contracts import method_registry as registry
 from seqcritic.errors import UserError
 from seqcritic.settings_io import load_recipe, settings_from
 from support import write_recipe
@@ -127,7 +127,7 @@ def test_it_stands_in_a_comparison(own_module: str, tmp_path: Path, capfd: pytes
 def test_faults_are_one_line(own_module: str, tmp_path: Path, given: dict[str, object], complaint: str):
     (tmp_path / "faulty_methods.py").write_text("1 / 0\n", encoding="utf-8")
     (tmp_path / "needy_methods.py").write_text("import not_installed\n", encoding="utf-8")
-    second = "from seqcritic.contracts.registry import *\nfrom seqcritic.methods.mixer import Mixer\n"
+    second = "from seqcritic.contracts.method_registry import *\nfrom seqcritic.methods.mixer import Mixer\n"
     second += "@register_method\nclass Second(Mixer):\n    name = 'mixer'\n"
     (tmp_path / "second_mixer.py").write_text(second, encoding="utf-8")
     with pytest.raises(UserError) as caught:

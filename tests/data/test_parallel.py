@@ -60,6 +60,23 @@ def test_line_breaks_of_a_record_become_spaces(tmp_path: Path) -> None:
     assert (pair.source, pair.target) == ("a b", "c  d")
 
 
+def test_a_record_may_have_several_references(tmp_path: Path) -> None:
+    records = [{"source": "a", "target": ["b", "c\nd", "⁇"]}, {"source": "e", "target": ["f"]}]
+    path = write(tmp_path / "a.jsonl", "".join(f"{json.dumps(record)}\n" for record in records))
+    first, second = read_pairs(PairFiles(pairs=(path,)), "data.train")
+    assert first == Pair("a", "b", path, 1, ("c d", "??"))
+    assert second.targets == ("f",)
+    assert second.fingerprint() == Pair("e", "f", "elsewhere", 9).fingerprint()
+    assert first.fingerprint() != first._replace(further=()).fingerprint()
+
+
+@pytest.mark.parametrize("target", [[], ["b", 1], ["b", None], [["b"]], {"b": "c"}])
+def test_a_list_of_anything_but_texts_is_refused(tmp_path: Path, target: object) -> None:
+    path = write(tmp_path / "a.jsonl", json.dumps({"source": "a", "target": target}))
+    expected = 'not an object with the texts "source" and "target"; several references are a list of texts in "target"'
+    assert fault(PairFiles(pairs=(path,))) == f"data.train.pairs: {path}:1: {expected}"
+
+
 def test_pairs_are_read_one_at_a_time(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "a\tb\nonly one column\n")
     assert next(read_pairs(PairFiles(pairs=(path,)), "data.train")).source == "a"

@@ -22,8 +22,8 @@ from seqcritic.data.tokens import (
 from seqcritic.data.words import UNKNOWN_WORD, without_reserved
 from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
-from seqcritic.scores.corpus_bleu import CorpusBleu
-from seqcritic.scores.mean import mean_rouge_l
+from seqcritic.scores.bleu import BleuScore
+from seqcritic.scores.rouge_l import RougeLScore
 
 LINES = ["b b b a a c c", "d , <unk> <unk> <unk> <unk>", "A A", "Übergröße is nice 😀"]
 
@@ -75,11 +75,11 @@ def test_an_unknown_word_is_one_word_to_every_score(kind: str) -> None:
     vocabulary = learn(TokenSettings(kind=kind), ["an old dog , an old cat"])
     decoded = vocabulary.decode(vocabulary.encode("an elephant , an old mouse"))
     reference = "an old dog , an old cat"
-    counts = CorpusBleu(tokenised=kind == "whitespace").statistics([decoded], [reference])
+    counts = BleuScore(tokenised=kind == "whitespace").statistics([decoded], [reference])
     assert counts[0, [4, 8]].tolist() == [6, 6], "words of the prediction"
     assert len(vocabulary.words(decoded)) == 6
     wrong = decoded.replace(UNKNOWN_WORD, "wrong")
-    rouge = mean_rouge_l(UNKNOWN_WORD, tokenised=kind == "whitespace")
+    rouge = RougeLScore(unknown_word=UNKNOWN_WORD, tokenised=kind == "whitespace")
     found, expected = (rouge.statistics([text], [reference])[0, 0] for text in (decoded, wrong))
     assert found == expected < 100
 
@@ -91,8 +91,9 @@ def test_an_unknown_token_matches_no_part_of_any_text(kind: str) -> None:
     decoded = vocabulary.decode(vocabulary.encode("mice"))
     for reference in ("UNK", "<unk>", "unk", without_reserved(f"a {UNKNOWN_WORD}")):
         assert not set(decoded) & set(reference)
-        assert CorpusBleu(tokenised=kind == "whitespace").statistics([decoded], [reference])[0, :4].sum() == 0
-        assert mean_rouge_l(UNKNOWN_WORD, tokenised=kind == "whitespace").statistics([decoded], [reference])[0, 0] == 0
+        assert BleuScore(tokenised=kind == "whitespace").statistics([decoded], [reference])[0, :4].sum() == 0
+        rouge = RougeLScore(unknown_word=UNKNOWN_WORD, tokenised=kind == "whitespace")
+        assert rouge.statistics([decoded], [reference])[0, 0] == 0
 
 
 def test_what_follows_an_unknown_word_is_split_off_as_from_others() -> None:

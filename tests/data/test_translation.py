@@ -267,25 +267,25 @@ def test_batches_know_the_raw_references_of_their_examples(task: Task, kind: str
     seen = []
     for position in range(0, 300, 32):
         batch = data.training_batch(position, 32, seed=1)
-        texts = batch.reference_texts()
-        seen += texts
-        encoded = data.target_vocabulary.encode_all(texts)
+        texts = batch.texts.references()
+        seen += [text for (text,) in texts]
+        encoded = data.target_vocabulary.encode_all([text for (text,) in texts])
         rows = zip(batch.references.tolist(), batch.reference_mask.sum(dim=1).tolist(), strict=True)
         assert encoded == [row[: length - 1] for row, length in rows], "each text belongs to its numbers"
-        assert batch.part(3, 9).reference_texts() == texts[3:9]
-        assert batch.repeat(2).reference_texts() == [text for text in texts for _ in range(2)]
-        assert batch.select(torch.tensor([5, 0, 5])).reference_texts() == [texts[5], texts[0], texts[5]]
-        assert batch.to(torch.device("cpu")).reference_texts() == texts
+        assert batch.part(3, 9).texts.references() == texts[3:9]
+        assert batch.repeat(2).texts.references() == [text for text in texts for _ in range(2)]
+        assert batch.select(torch.tensor([5, 0, 5])).texts.references() == [texts[5], texts[0], texts[5]]
+        assert batch.to(torch.device("cpu")).texts.references() == texts
     assert sorted(seen) == sorted(expected)
     test = data.evaluation_set("test")
-    assert [text for batch in test.batches for text in batch.reference_texts()] == test.references
+    assert [text for batch in test.batches for (text,) in batch.texts.references()] == test.references
 
 
 def test_raw_references_are_stored_only_for_a_score_that_asks(task: Task) -> None:
     batch = task.data().training_batch(0, 4, 1)
     assert not list((task.folder / "cache").glob("*-texts"))
-    texts = batch.reference_texts()
+    texts = batch.texts.references()
     (stored,) = (task.folder / "cache").glob("*-texts")
-    assert task.data().training_batch(0, 4, 1).reference_texts() == texts
-    (stored / "target.text.offsets").write_bytes(b"damaged")
-    assert task.data().training_batch(0, 4, 1).reference_texts() == texts, "what is damaged is made again"
+    assert task.data().training_batch(0, 4, 1).texts.references() == texts
+    (stored / "pairs.text.offsets").write_bytes(b"damaged")
+    assert task.data().training_batch(0, 4, 1).texts.references() == texts, "what is damaged is made again"

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from seqcritic.config import ActorSettings, CriticSettings
+from seqcritic.contracts.score import Scorable
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END, Vocabulary
 from seqcritic.decoding.sampling import greedy
@@ -92,8 +93,8 @@ def test_attention_is_the_one_the_glimpses_were_taken_with(reads_actor_states):
 def test_rewards_sum_to_the_score(score, shaping):
     table = inspect_example(*make_networks(), EXAMPLE, WORDING, Judge(score, "any", shaping), PREDICTION)
     lengths = torch.tensor([3]), torch.tensor([4])
-    prefixes = score.prefix_scores(torch.tensor([PREDICTION]), lengths[0], EXAMPLE.references, lengths[1])
-    assert table.score == pytest.approx(prefixes[0, -1].item(), abs=1e-6)
+    expected = score.score(Scorable.of(torch.tensor([PREDICTION]), lengths[0], EXAMPLE.references, lengths[1]))
+    assert table.score == pytest.approx(expected.item(), abs=1e-6)
     if not shaping:
         assert [step.reward for step in table.steps[:-1]] == [0.0, 0.0, 0.0]
 

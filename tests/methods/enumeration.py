@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.config import ActorSettings
+from seqcritic.contracts.score import Scorable, rewards_at_end, rewards_from_prefixes
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.dropout import Masks
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.scores.score import rewards_from_prefixes
 from seqcritic.tensors.packed import Packed
 
 NUM_TOKENS = 3
@@ -112,10 +112,9 @@ def make_world(actor: RecurrentActor, shaping: bool = True, masks: Masks | None 
     logits, states = actor.score(memory, tokens)
     words = (mask & (tokens != END)).sum(1)
     references = batch.references.expand(len(sequences), -1)
-    prefixes = EditDistanceScore(normalise=False).prefix_scores(
-        tokens, words, references, torch.full((len(sequences),), 2)
-    )
-    rewards = rewards_from_prefixes(prefixes.double(), mask, shaping)
+    judged = Scorable.of(tokens, words, references, torch.full((len(sequences),), 2))
+    prefixes = EditDistanceScore().prefix_scores(judged).double()
+    rewards = rewards_from_prefixes(prefixes, mask) if shaping else rewards_at_end(prefixes[:, -1], mask)
     return World(sequences, tokens, mask, logits, states, rewards)
 
 

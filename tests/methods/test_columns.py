@@ -13,8 +13,8 @@ from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_set
 from seqcritic.config import Settings
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Outcome
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.errors import UserError

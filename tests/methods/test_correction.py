@@ -11,8 +11,8 @@ from torch import Tensor
 from enumerated_gradients import wrong_values
 from enumeration import World, gradients, largest_difference, make_actor, make_batch, make_world
 from method_worlds import make_batch as several_examples
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import registered_methods
 from seqcritic.errors import UserError
 from seqcritic.method_settings import method_section
 from seqcritic.methods import rollout

@@ -8,28 +8,23 @@ from torch import Tensor
 
 from enumeration import gradients, largest_difference, make_actor, make_batch, make_world
 from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.score import Scorable
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import rollout
 from seqcritic.methods.direct_loss import DirectLoss, choose_pairs, direct_loss
+from seqcritic.scores.edit_distance import EditDistanceScore
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
 
 NUM_INPUTS = 400_000
 
 
-class LengthScore:
+class LengthScore(EditDistanceScore):
     """R(Ŷ) = |Ŷ|."""
 
-    def prefix_scores(
-        self,
-        predictions: Tensor,
-        prediction_lengths: Tensor,
-        references: Tensor,
-        reference_lengths: Tensor,
-        reference_texts: object = None,
-    ) -> Tensor:
-        steps = torch.arange(predictions.shape[1] + 1)
-        return torch.minimum(steps, prediction_lengths[:, None]).double()
+    def prefix_scores(self, batch: Scorable) -> Tensor:
+        steps = torch.arange(batch.predictions.shape[1] + 1)
+        return torch.minimum(steps, batch.lengths[:, None]).double()
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.1), (-0.1, 0.0), (-0.1, 0.1)])

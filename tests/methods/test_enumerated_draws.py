@@ -25,8 +25,8 @@ from enumeration import (
     make_world,
 )
 from method_worlds import SCORE, make_settings
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import registered_methods
 from seqcritic.decoding import sampling
 from seqcritic.methods import dagger, rollout, scheduled_sampling
 from seqcritic.methods.build import build_networks

@@ -26,8 +26,8 @@ from enumeration import (
     make_world,
 )
 from seqcritic.contracts.method import Method
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import BASELINE, CRITIC, Networks
-from seqcritic.contracts.registry import registered_methods
 from seqcritic.method_settings import method_section
 from seqcritic.methods import losses, rollout
 from seqcritic.models.attention import Memory

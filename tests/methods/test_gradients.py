@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import CRITIC, follow
-from seqcritic.contracts.registry import registered_methods
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.contracts.registry import registered_methods
+from seqcritic.contracts.method_registry import registered_methods
+from seqcritic.contracts.score import Scorable
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import corrupt
 from seqcritic.data.vocabulary import END
@@ -48,8 +49,8 @@ def error_rate(actor: RecurrentActor) -> float:
     predictions = greedy(actor, batch.sources, batch.source_mask)
     lengths = actor.special.lengths(predictions, torch.ones_like(predictions, dtype=torch.bool))
     three = torch.full((1000,), 3)
-    scores = EditDistanceScore(normalise=True).prefix_scores(predictions, lengths, batch.references, three)
-    return 100 * (1 - float(scores[:, -1].mean()))
+    scores = EditDistanceScore(normalise=True).score(Scorable.of(predictions, lengths, batch.references, three))
+    return 100 * (1 - float(scores.mean()))
 
 
 def run(learner: Learner, phase: str, first: int, count: int) -> list[dict[str, float]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from seqcritic.contracts.registry import registered_methods
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.report import Comparison, comparison_table, markdown_table
 from seqcritic.report.formats import format_compact, format_gain, format_minutes, format_p_value
 

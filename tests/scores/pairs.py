@@ -6,8 +6,8 @@ import random
 
 import torch
 
+from seqcritic.contracts.score import Scorable, Score
 from seqcritic.data.batch import pad
-from seqcritic.scores.score import Score
 
 UNKNOWN = 1
 Sequences = list[list[int]]
@@ -40,7 +40,7 @@ def scores_of(score: Score, predictions: Sequences, references: Sequences) -> to
     reference_lengths = torch.tensor([len(reference) for reference in references])
     torch.set_default_dtype(torch.float64)
     try:
-        return score.prefix_scores(tokens, lengths, reference_tokens, reference_lengths)
+        return score.prefix_scores(Scorable.of(tokens, lengths, reference_tokens, reference_lengths))
     finally:
         torch.set_default_dtype(torch.float32)
 

@@ -10,9 +10,9 @@ import torch
 from pairs import UNKNOWN, as_words, random_pairs, scores_of
 from sacrebleu.metrics import BLEU
 
+from seqcritic.contracts.score import Scorable, rewards_from_prefixes
 from seqcritic.data.batch import pad
 from seqcritic.scores.bleu import BleuScore
-from seqcritic.scores.score import rewards_from_prefixes
 
 
 def bleu_by_sacrebleu(metric: BLEU, prediction: str, reference: str) -> float:
@@ -100,9 +100,9 @@ def test_rewards_sum_to_the_score_in_the_default_precision():
     reference_tokens, _ = pad(references)
     lengths = torch.tensor([len(prediction) for prediction in predictions])
     reference_lengths = torch.tensor([len(reference) for reference in references])
-    scores = BleuScore(UNKNOWN).prefix_scores(tokens, lengths, reference_tokens, reference_lengths)
+    scores = BleuScore(UNKNOWN).prefix_scores(Scorable.of(tokens, lengths, reference_tokens, reference_lengths))
     assert scores.dtype == torch.float32
-    rewards = rewards_from_prefixes(scores, mask, shaping=True)
+    rewards = rewards_from_prefixes(scores, mask)
     torch.testing.assert_close(rewards.sum(dim=1), scores[:, -1])
     assert not rewards.gather(1, lengths[:, None]).any(), "the end token earns nothing"
 
@@ -110,7 +110,7 @@ def test_rewards_sum_to_the_score_in_the_default_precision():
 def test_what_follows_a_reference_or_a_prediction_does_not_count():
     tokens, lengths = torch.tensor([[2, 3, 4, 5]]), torch.tensor([3])
     score = BleuScore(None)
-    cut = score.prefix_scores(tokens, lengths, torch.tensor([[2, 3]]), torch.tensor([2]))
-    followed = score.prefix_scores(tokens, lengths, torch.tensor([[2, 3, 4, 5]]), torch.tensor([2]))
+    cut = score.prefix_scores(Scorable.of(tokens, lengths, torch.tensor([[2, 3]]), torch.tensor([2])))
+    followed = score.prefix_scores(Scorable.of(tokens, lengths, torch.tensor([[2, 3, 4, 5]]), torch.tensor([2])))
     assert torch.equal(followed, cut)
     assert cut[0, 4] == cut[0, 3]

@@ -10,16 +10,16 @@ import torch
 from pairs import UNKNOWN, as_words, random_pairs, scores_of
 from rapidfuzz.distance import Levenshtein
 
+from seqcritic.contracts.score import rewards_from_prefixes
 from seqcritic.data.batch import pad
 from seqcritic.errors import UserError
-from seqcritic.scores.edit_distance import CharacterErrorRate, EditDistanceScore, WordErrorRate, prefix_distances
-from seqcritic.scores.score import rewards_from_prefixes
+from seqcritic.scores.edit_distance import EditDistanceScore, prefix_distances
 
 
 def test_rewards_equal_rapidfuzz_on_ten_thousand_random_pairs():
     predictions, references = random_pairs(10_000, seed=0)
     scores = scores_of(EditDistanceScore(normalise=False), predictions, references)
-    rewards = rewards_from_prefixes(scores, pad(predictions)[1], shaping=True)
+    rewards = rewards_from_prefixes(scores, pad(predictions)[1])
     for row, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
         distances = [Levenshtein.distance(prediction[:end], reference) for end in range(len(prediction) + 1)]
         expected = [before - after for before, after in itertools.pairwise(distances)]
@@ -46,13 +46,13 @@ def test_prefix_distances_by_hand():
 def test_character_error_rate_equals_jiwer():
     predictions = ["the quick brown", "fox", "jumps ovr thee lazy", "dg"]
     references = ["the quack brown", "foxes", "jumps over the lazy", "dog"]
-    totals = CharacterErrorRate().statistics(predictions, references).sum(axis=0)
-    assert CharacterErrorRate().of_totals(totals) == pytest.approx(100 * jiwer.cer(references, predictions))
+    totals = EditDistanceScore().statistics(predictions, references).sum(axis=0)
+    assert EditDistanceScore().of_totals(totals) == pytest.approx(100 * jiwer.cer(references, predictions))
 
 
 def test_the_cap_limits_a_sentence_to_its_length():
-    assert CharacterErrorRate(capped=True).statistics(["xxxxxxxx"], ["ab"]).tolist() == [[2.0, 2.0]]
-    assert CharacterErrorRate().statistics(["xxxxxxxx"], ["ab"]).tolist() == [[8.0, 2.0]]
+    assert EditDistanceScore(capped=True).statistics(["xxxxxxxx"], ["ab"]).tolist() == [[2.0, 2.0]]
+    assert EditDistanceScore().statistics(["xxxxxxxx"], ["ab"]).tolist() == [[8.0, 2.0]]
 
 
 def test_unknown_tokens_never_match():
@@ -69,16 +69,17 @@ def test_unknown_tokens_never_match():
 def test_word_error_rate_equals_jiwer():
     predictions = ["the quick brown", "fox", "jumps ovr thee lazy", "dg"]
     references = ["the quack brown", "foxes ran", "jumps over the lazy", "dog"]
-    metric = WordErrorRate(str.split, "whitespace")
+    metric = EditDistanceScore(split=str.split, rules="whitespace")
     totals = metric.statistics(predictions, references).sum(axis=0)
     assert metric.of_totals(totals) == pytest.approx(100 * jiwer.wer(references, predictions))
     assert metric.signature()[:2] == ["score:WER", "tok:whitespace"]
 
 
 @pytest.mark.parametrize(
-    ("metric", "unit"), [(CharacterErrorRate(), "character"), (WordErrorRate(str.split, "whitespace"), "word")]
+    ("metric", "unit"),
+    [(EditDistanceScore(), "character"), (EditDistanceScore(split=str.split, rules="whitespace"), "word")],
 )
-def test_references_that_are_all_empty_have_no_error_rate(metric: CharacterErrorRate, unit: str):
+def test_references_that_are_all_empty_have_no_error_rate(metric: EditDistanceScore, unit: str):
     with pytest.raises(UserError, match=rf"^[CW]ER: the references have no {unit} between them") as raised:
         metric.statistics(["a", "b"], ["", ""])
     assert "\n" not in str(raised.value)

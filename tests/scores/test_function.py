@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -10,10 +11,11 @@ import pytest
 import torch
 from rapidfuzz.distance import Levenshtein
 
+from seqcritic.contracts.score import Scorable, Score
 from seqcritic.data.batch import pad
 from seqcritic.errors import NonFiniteError, UserError
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.scores.function import FunctionScore, load_function
+from seqcritic.scores.shared.function import FunctionScore, as_score, load_function
 
 LETTERS = "_abcdefg"
 
@@ -26,17 +28,19 @@ def negated_distance(prediction: str, reference: str) -> float:
     return -Levenshtein.distance(prediction, reference)
 
 
-def prefix_scores(score: FunctionScore, predictions: list[str], references: list[str]) -> torch.Tensor:
+def prefix_scores(score: Score, predictions: list[str], references: list[str]) -> torch.Tensor:
     tokens, _ = pad([[LETTERS.index(letter) for letter in text] for text in predictions])
     reference_tokens, _ = pad([[LETTERS.index(letter) for letter in text] for text in references])
     lengths = torch.tensor([len(text) for text in predictions])
     reference_lengths = torch.tensor([len(text) for text in references])
-    return score.prefix_scores(tokens, lengths, reference_tokens, reference_lengths, lambda: references)
+    scorable = Scorable.of(tokens, lengths, reference_tokens, reference_lengths)
+    texts = [(reference,) for reference in references]
+    return score.prefix_scores(replace(scorable, decode=decode, read_references=lambda: texts))
 
 
 def test_the_edit_distance_as_a_function_equals_the_edit_distance():
     predictions, references = ["abc", "", "gfedcba", "abba"], ["abd", "ab", "abcdefg", "a"]
-    scores = prefix_scores(FunctionScore(negated_distance, decode, decode), predictions, references)
+    scores = prefix_scores(FunctionScore(negated_distance), predictions, references)
     # The module of its own lifts −d by |Y|, which is what subtracting the empty prefix's −|Y| does.
     expected = prefix_scores(EditDistanceScore(normalise=False), predictions, references)
     assert torch.equal(scores, expected)
@@ -44,7 +48,7 @@ def test_the_edit_distance_as_a_function_equals_the_edit_distance():
 
 
 def test_the_empty_prefix_is_subtracted_and_the_last_score_held():
-    score = FunctionScore(lambda prediction, reference: 3.5 + len(prediction), decode, decode)
+    score = FunctionScore(lambda prediction, reference: 3.5 + len(prediction))
     assert prefix_scores(score, ["ab", "abc", ""], ["a", "a", "a"]).tolist() == [
         [0, 1, 2, 2, 2],
         [0, 1, 2, 3, 3],
@@ -59,7 +63,7 @@ def test_a_repeated_pair_is_scored_once_in_a_call():
         calls.append((prediction, reference))
         return 0.0
 
-    score = FunctionScore(remember, decode, decode)
+    score = FunctionScore(remember)
     prefix_scores(score, ["ab", "ac", "ab", "a"], ["g", "g", "g", "f"])
     assert calls == [("", "g"), ("a", "g"), ("ab", "g"), ("ac", "g"), ("", "f"), ("a", "f")]
     prefix_scores(score, ["a"], ["g"])
@@ -68,7 +72,7 @@ def test_a_repeated_pair_is_scored_once_in_a_call():
 
 @pytest.mark.parametrize("value", [True, 1, numpy.float32(1), numpy.int64(1)])
 def test_numbers_of_all_kinds_are_scores(value: object):
-    score = FunctionScore(lambda prediction, reference: value if prediction else 0, decode, decode)
+    score = FunctionScore(lambda prediction, reference: value if prediction else 0)
     assert prefix_scores(score, ["a"], ["a"]).tolist() == [[0, 1, 1]]
 
 
@@ -87,7 +91,7 @@ def test_a_result_that_is_no_number_names_function_and_pair(value: object, fault
         return value if prediction == "ab" else 0.0
 
     with pytest.raises((UserError, NonFiniteError)) as raised:
-        prefix_scores(FunctionScore(odd, decode, decode), ["abc"], ["cd"])
+        prefix_scores(FunctionScore(odd), ["abc"], ["cd"])
     assert str(raised.value) == f"score function {__name__}:{odd.__qualname__} {fault}"
 
 
@@ -96,7 +100,7 @@ def test_a_function_that_raises_names_function_and_pair_and_keeps_the_cause():
         return len(reference) / len(prediction)
 
     with pytest.raises((UserError, NonFiniteError)) as raised:
-        prefix_scores(FunctionScore(divide, decode, decode), ["abc"], ["cd"])
+        prefix_scores(FunctionScore(divide), ["abc"], ["cd"])
     assert str(raised.value) == (
         f"score function {__name__}:{divide.__qualname__} failed on prediction '' and reference 'cd': "
         "ZeroDivisionError('division by zero')"
@@ -109,13 +113,65 @@ def test_a_function_that_leaves_the_program_has_failed():
         raise SystemExit(0)
 
     with pytest.raises(UserError, match=r"failed on prediction '' and reference 'cd': SystemExit\(0\)"):
-        prefix_scores(FunctionScore(leave, decode, decode), ["abc"], ["cd"])
+        prefix_scores(FunctionScore(leave), ["abc"], ["cd"])
 
 
 def test_a_callable_without_a_name_is_named_by_its_representation():
-    score = FunctionScore(functools.partial(max, key=None), decode, decode)
+    score = FunctionScore(functools.partial(max, key=None))
     with pytest.raises(UserError, match=r"^score function functools\.partial\(.*\) returned str,"):
         prefix_scores(score, ["a"], ["a"])
+
+
+def test_lists_go_in_and_a_list_comes_out_in_one_call():
+    calls = []
+
+    def shares(predictions: list[str], references: list[str]) -> list[float]:
+        calls.append(len(predictions))
+        return [len(prediction) / len(reference) for prediction, reference in zip(predictions, references, strict=True)]
+
+    score = as_score(shares)
+    assert prefix_scores(score, ["ab", "a"], ["gg", "g"]).tolist() == [[0, 0.5, 1, 1], [0, 1, 1, 1]]
+    assert calls == [5], "different pairs of the batch, once"
+
+
+def test_sources_are_given_to_a_function_that_names_them():
+    def of_pair(prediction: str, reference: str, source: str) -> float:
+        return float(prediction == source)
+
+    def of_lists(predictions: list[str], references: list[str], sources: list[str]) -> list[float]:
+        return [float(prediction == source) for prediction, source in zip(predictions, sources, strict=True)]
+
+    for function in (of_pair, of_lists):
+        assert as_score(function).statistics(["a", "b"], ["a", "a"], ["a", "c"])[:, 0].tolist() == [1, 0]
+
+
+def test_of_several_references_the_best_counts_unless_all_are_asked_for():
+    def same(prediction: str, reference: str) -> float:
+        return float(prediction == reference)
+
+    def number(predictions: list[str], all_references: list[list[str]]) -> list[float]:
+        return [float(len(own)) for own in all_references]
+
+    references = [("a", "b"), ("c",)]
+    assert as_score(same).statistics(["b", "b"], references)[:, 0].tolist() == [1, 0]
+    assert as_score(number).statistics(["b", "b"], references)[:, 0].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"), [([1.0], "returned 1 numbers, not a list of 2"), (3.0, "returned float, not a list of 2")]
+)
+def test_a_list_of_another_length_is_refused(value: object, fault: str):
+    def odd(predictions: list[str], references: list[str]) -> object:
+        return value
+
+    with pytest.raises(UserError) as raised:
+        prefix_scores(as_score(odd), ["a"], ["g"])
+    assert str(raised.value) == f"score function {__name__}:{odd.__qualname__} {fault}"
+
+
+def test_a_score_is_a_score_as_it_is():
+    score = EditDistanceScore()
+    assert as_score(score) is score
 
 
 @pytest.fixture

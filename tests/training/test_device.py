@@ -11,10 +11,10 @@ import torch
 import seqcritic
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
+from seqcritic.evaluation import build_score
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.device import choose_device, weight_type
 from seqcritic.training.learner import Learner
-from seqcritic.training.rewards import build_score
 from support import METHODS, Refusal, method_overrides
 
 SOURCE = Path(seqcritic.__file__).parent
@@ -37,7 +37,7 @@ CREATORS = {
 def learner_of(recipe: Path, *overrides: str) -> tuple[Learner, object]:
     settings = load_recipe(recipe, overrides)
     task = build_task(settings.data)
-    score = build_score(settings.score, task)
+    score = build_score(settings)
     learner = Learner(settings, task.num_source_tokens, task.num_target_tokens, score)
     learner.start_phase("train")
     return learner, task

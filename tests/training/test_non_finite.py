@@ -13,9 +13,9 @@ from seqcritic.cli import main
 from seqcritic.config import Settings
 from seqcritic.contracts.method import Method, Outcome
 from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.methods.build import build_method
-from seqcritic.scores.score import Score
 from seqcritic.training import learner
 from seqcritic.training.checkpoint import CheckpointFolder
 from seqcritic.training.model import load_model

@@ -24,7 +24,7 @@ from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric
+from seqcritic.evaluation import build_score
 from seqcritic.report.ablation import Ablation, AblationRow, list_ablation_columns
 from seqcritic.report.charts import draw_ablation
 from seqcritic.report.tables import markdown_columns
@@ -67,10 +67,11 @@ def ablate(
 
 def gather_ablation(settings: Settings, plan: AblationPlan, costs: str) -> Ablation:
     """Read the rows' validation scores; `costs` says what was counted."""
-    lower = corpus_metric(settings).lower_is_better
+    score = build_score(settings)
+    lower = not score.higher_is_better
     return Ablation(
         title=settings.name,
-        score_name=corpus_metric(settings).name,
+        score_name=score.name,
         lower_is_better=lower,
         start_scores=tuple(_start_score(folder) for folder in plan.folders[BASELINE]),
         rows=tuple(_row(name, folders, plan, lower) for name, folders in plan.folders.items()),

@@ -11,7 +11,7 @@ from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
 from seqcritic.config import Settings
-from seqcritic.contracts.registry import registered_methods
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.data.task import build_task
 from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError

@@ -12,7 +12,7 @@ from seqcritic.comparing.judging import JudgedRun, beam_score, greedy_score, jud
 from seqcritic.comparing.readiness import critic_curve, share_at_start
 from seqcritic.digests import unseal
 from seqcritic.errors import UserError
-from seqcritic.evaluation import SURROGATE, corpus_metric, surrogate, without_surrogate
+from seqcritic.evaluation import build_score, without_surrogate
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
 from seqcritic.settings_io import WITHOUT_EFFECT_ON_TRAINING, flatten, to_yaml, told_from
 from seqcritic.training.checkpoint import read_description
@@ -77,7 +77,7 @@ def compare_experiments(
     return Comparison(
         title=title or first.name,
         score_name=judged[0].greedy.score_name,
-        lower_is_better=corpus_metric(first).lower_is_better,
+        lower_is_better=not build_score(first).higher_is_better,
         signature=_join_signatures(signatures),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
@@ -111,7 +111,7 @@ def _join_signatures(signatures: set[str]) -> str:
 
 def _surrogate_note(run: JudgedRun) -> str:
     """Say what a run was rewarded for where that is not the score of the table; nothing where it is."""
-    name, _, unit = surrogate(read_settings(run.folder)).removeprefix(SURROGATE).partition(":")
+    name, _, unit = build_score(read_settings(run.folder)).surrogate.partition(":")
     reported = run.greedy.score_name
     return f"Rewards are paid by a surrogate, {name} in {unit}; what is reported is {reported}." if name else ""
 
@@ -136,7 +136,7 @@ def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:
 def _row(label: str, group: list[JudgedRun], baseline: list[JudgedRun], is_baseline: bool) -> MethodRow:
     """Average a method's seeds; the interval is over sentences, the test against the baseline over seeds as well."""
     settings = read_settings(group[0].folder)
-    metric = corpus_metric(settings)
+    metric = build_score(settings)
     others = [] if is_baseline else baseline
     progress = [read_description(find_weights(run.folder))["progress"] for run in group]
     return MethodRow(

@@ -10,9 +10,9 @@ from typing import TypedDict
 import numpy as np
 
 from seqcritic.bootstrap import interval, paired_p_value
+from seqcritic.contracts.score import Score
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.report.comparison import BeamScore
-from seqcritic.scores.score import CorpusScore
 from seqcritic.training.run_evaluation import RunEvaluation
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.stored_evaluation import StoredEvaluations
@@ -49,13 +49,13 @@ def judge_run(folder: Path, label: str, beam: int | None, watch: Watch, override
     return JudgedRun(folder, greedy, stored.on_test(search), search)
 
 
-def greedy_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: CorpusScore) -> TestScore:
+def greedy_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: Score) -> TestScore:
     """Return the greedy test score of a method's seeds, tested against a baseline's unless that is empty."""
     ours, theirs = ([run.greedy for run in group] for group in (runs, baseline))
     return _test_score(ours, theirs, metric, share_seeds(runs, baseline))
 
 
-def beam_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: CorpusScore) -> BeamScore | None:
+def beam_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: Score) -> BeamScore | None:
     """Return the same by beam search, or None where there was none."""
     ours, theirs = ([run.beam for run in group if run.beam is not None] for group in (runs, baseline))
     if not ours:
@@ -79,7 +79,7 @@ def signature_of_tuned(runs: Sequence[JudgedRun]) -> str:
 
 
 def _test_score(
-    ours: Sequence[RunEvaluation], theirs: Sequence[RunEvaluation], metric: CorpusScore, shared_seeds: bool
+    ours: Sequence[RunEvaluation], theirs: Sequence[RunEvaluation], metric: Score, shared_seeds: bool
 ) -> TestScore:
     runs, baseline = ([evaluation.statistics for evaluation in group] for group in (ours, theirs))
     low, high = interval(runs, metric)

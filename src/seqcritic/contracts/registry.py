@@ -1,95 +1,88 @@
-"""The methods by name: those of the package, of installed packages and of a recipe's plugins.
+"""What can be named in a recipe: found by its name, whether it is part of this package or of another.
 
-A method registers itself when its file is imported. Nothing is imported before somebody asks for the methods: this
-module itself loads no torch, and help answers at once.
+A name is known by one of three ways, and nothing is imported until it is asked for:
+
+- a file of our own package, `scores/rouge_l.py` for `rouge-l`, whose class has the decorator;
+- the decorator alone, in code that has been imported: `@register_score("my-score")`;
+- an entry point of an installed package, `[project.entry-points."seqcritic.scores"] my-score = "my_package:MyScore"`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, TypeVar
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from seqcritic.errors import UserError
 
 if TYPE_CHECKING:
-    from seqcritic.contracts.method import Method
+    # Reading a recipe asks for names only; torch, which the contracts import, takes seconds to load.
+    from seqcritic.contracts.score import Score
 
-    Registered = TypeVar("Registered", bound=type[Method])
-
-ENTRY_POINTS = "seqcritic.methods"  # the group in which an installed package names its modules or classes
-# The order of tables, of `compare --methods all` and of the sections of `method`; a file may hold several methods.
-PACKAGED = (
-    "likelihood",
-    "reinforce",
-    "actor_critic",
-    "reinforce_multisample",
-    "self_critical",
-    "scheduled_sampling",
-    "mixer",
-    "minimum_risk",
-    "raml",
-    "entropy_actor_critic",
-    "dagger",
-    "direct_loss",
-    "beam_search_optimization",
-)
-_PLACES = {f"seqcritic.methods.{name}": place for place, name in enumerate(PACKAGED)}
-_classes: dict[str, type[Method]] = {}
+Kind = TypeVar("Kind")
+Class = TypeVar("Class", bound=type)
 
 
-def register_method(method: Registered) -> Registered:
-    """Make a method known by its `name`; written as a decorator above its class."""
-    name = vars(method).get("name")
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise ValueError(
-            f"{method.__qualname__}.name: a method's own name is small letters, digits and single hyphens, not {name!r}"
-        )
-    from seqcritic.contracts.method import Method  # here, since it loads torch; a method's own file has loaded it
+class Registry(Generic[Kind]):
+    """The classes of one contract by name; `package` is where our own are and the group of entry points."""
 
-    if method.__call__ is Method.__call__ and method.updates is Method.updates:
-        raise ValueError(f"{method.__qualname__} has neither `__call__` nor `updates`: nothing makes its loss")
-    other = _classes.get(name, method)
-    # The same class again: its module has been imported anew.
-    if (other.__module__, other.__qualname__) != (method.__module__, method.__qualname__):
-        raise ValueError(f"two methods are called '{name}': {_told(other)} and {_told(method)}")
-    _classes[name] = method
-    return method
+    def __init__(self, package: str) -> None:
+        self.package = package
+        self._classes: dict[str, type[Kind]] = {}
 
+    def register(self, name: str) -> Callable[[Class], Class]:
+        """Return a decorator that makes a class known by this name."""
 
-def registered_methods() -> Mapping[str, type[Method]]:
-    """Return the classes of all methods by name: the package's in their order, then the others by name."""
-    for module in _PLACES:
-        import_module(module)
-    _load_entry_points()
-    ordered = sorted(_classes, key=lambda name: _place(_classes[name]))
-    return {name: _classes[name] for name in ordered}
+        def add(found: Class) -> Class:
+            known = self._classes.setdefault(name, found)
+            # A module that is imported anew, as in a notebook, may register its class again.
+            if (known.__module__, known.__qualname__) != (found.__module__, found.__qualname__):
+                raise UserError(f"'{name}' is registered already, by {known.__module__}:{known.__qualname__}")
+            self._classes[name] = found
+            return found
 
+        return add
 
-@cache
-def _load_entry_points() -> None:
-    """Import what installed packages name; a module registers its methods itself, a class is registered here."""
-    for entry in entry_points(group=ENTRY_POINTS):
+    def names(self) -> list[str]:
+        """Return all names, in alphabetical order, without importing what they name."""
+        return sorted({*self._own_files(), *self._entry_points(), *self._classes})
+
+    def nearest(self, name: str) -> str:
+        """Return a hint at the known name that a wrong one may have meant, or nothing."""
+        close = difflib.get_close_matches(name, self.names(), n=1, cutoff=0.5)
+        return f" (did you mean '{close[0]}'?)" if close else ""
+
+    def find(self, name: str) -> type[Kind]:
+        """Return the class of a name; import it where that has not been done."""
+        if name not in self._classes:
+            self._load(name)
+        return self._classes[name]
+
+    def _load(self, name: str) -> None:
+        own, others = self._own_files(), self._entry_points()
+        if name in own:
+            importlib.import_module(own[name])
+            assert name in self._classes, f"{own[name]} does not register '{name}', for which it is named"
+            return
+        if name not in others:
+            raise UserError(f"unknown name '{name}'{self.nearest(name)}; known: {', '.join(self.names())}")
         try:
-            found = entry.load()
-            if isinstance(found, type):
-                register_method(found)
-        except Exception as error:
-            package = entry.dist.name if entry.dist is not None else entry.value
-            fault = " ".join(f"{type(error).__name__}: {error}".split())
-            raise UserError(
-                f"the methods of the installed package '{package}' cannot be loaded ({entry.value}): {fault}; mend or "
-                "uninstall it"
-            ) from error
+            self.register(name)(others[name].load())
+        except (ImportError, AttributeError) as error:
+            raise UserError(f"'{name}', which is {others[name].value}, cannot be imported: {error}") from error
+
+    def _own_files(self) -> dict[str, str]:
+        """Return our own names and modules: a file has the name, a folder is what files share."""
+        package = importlib.import_module(self.package)
+        modules = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg]
+        return {module.replace("_", "-"): f"{self.package}.{module}" for module in modules}
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.package)}
 
 
-def _place(method: type[Method]) -> tuple[int, str]:
-    packaged = _PLACES.get(method.__module__)  # methods of one file stay in the order in which they stand there
-    return (len(_PLACES), method.name) if packaged is None else (packaged, "")
-
-
-def _told(method: type[Method]) -> str:
-    return f"{method.__module__}:{method.__qualname__}"
+SCORES: Registry[Score] = Registry("seqcritic.scores")
+register_score = SCORES.register

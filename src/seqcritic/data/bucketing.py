@@ -8,14 +8,13 @@ window): the only state is the number of examples consumed, and every batch is t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqcritic.data.batch import Batch, RawReferences
+from seqcritic.data.batch import Batch, RawTexts
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.ragged import Integers, RaggedArray
 from seqcritic.data.token_cache import EncodedPairs
@@ -43,17 +42,17 @@ class Window:
 
 
 class Buckets:
-    """Training batches of encoded pairs. `read_texts` finds raw targets by their places, if not among the pairs."""
+    """Training batches of encoded pairs; `texts` finds the raw ones by their places among the pairs."""
 
     def __init__(
         self,
         pairs: EncodedPairs,
         num_tokens: tuple[int, int],
-        read_texts: Callable[[list[int]], list[str]] | None = None,
+        texts: RawTexts | None = None,
     ) -> None:
         self.pairs = pairs
         self._num_tokens = num_tokens
-        self._read_texts = read_texts or pairs.read_texts
+        self._texts = texts
         self._order: tuple[tuple[int, int], npt.NDArray[np.int32]] | None = None
         self._window: tuple[tuple[int, int, int, int], Window] | None = None
 
@@ -71,8 +70,9 @@ class Buckets:
         index, offset = divmod(place.batch, BATCHES_IN_WINDOW)
         window = self.window(seed, place.epoch, index, size)
         chosen = window.batches[offset]
-        raw = RawReferences(torch.from_numpy(window.rows[chosen].astype(np.int64)), self._read_texts)
-        return Batch(*window.source.padded(chosen), *window.target.padded(chosen), raw)
+        rows = torch.from_numpy(window.rows[chosen].astype(np.int64))
+        texts = None if self._texts is None else replace(self._texts, rows=rows)
+        return Batch(*window.source.padded(chosen), *window.target.padded(chosen), texts)
 
     def order(self, seed: int, epoch: int) -> npt.NDArray[np.int32]:
         """Return the permutation of all pairs that one epoch follows."""

@@ -21,12 +21,25 @@ WITHOUT_LINES = str.maketrans("\r\n", "  ")
 
 
 class Pair(NamedTuple):
-    """A sentence and its translation as they stand in the files, and where the translation stands."""
+    """A sentence and its translation as they stand in the files, where the translation stands, and other translations.
+
+    The first translation is learnt from; scores know them all.
+    """
 
     source: str
     target: str
     path: str
     line: int
+    further: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """All translations."""
+        return (self.target, *self.further)
+
+    def fingerprint(self) -> str:
+        """What a digest of text reads of a pair."""
+        return f"{self.source}\x1e{chr(0x1D).join(self.targets)}\x1f"
 
 
 def named_files(files: PairFiles, key: str) -> list[tuple[str, str]]:
@@ -74,7 +87,8 @@ def with_progress(pairs: Iterable[Pair], report: Callable[[str], None], activity
 
 
 def _without_reserved(pair: Pair) -> Pair:
-    return Pair(without_reserved(pair.source), without_reserved(pair.target), pair.path, pair.line)
+    source, target, *further = map(without_reserved, (pair.source, *pair.targets))
+    return Pair(source, target, pair.path, pair.line, tuple(further))
 
 
 def _format_of(path: str, setting: str) -> str:
@@ -113,16 +127,21 @@ def _read_jsonl(path: str, setting: str) -> Iterator[Pair]:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise UserError(f"{setting}: {path}:{number}: not valid JSON: {error}") from None
-        sides = [record.get(name) for name in ("source", "target")] if isinstance(record, dict) else []
-        texts = [side for side in sides if isinstance(side, str) and _is_text(side)]
-        if len(texts) != 2:
-            raise UserError(f'{setting}: {path}:{number}: not an object with the texts "source" and "target"')
-        source, target = (text.translate(WITHOUT_LINES) for text in texts)
-        yield Pair(source, target, path, number)
+        given, wanted = (record.get("source"), record.get("target")) if isinstance(record, dict) else (None, None)
+        targets = wanted if isinstance(wanted, list) and wanted else [wanted]
+        if not all(map(_is_text, (given, *targets))):
+            raise UserError(
+                f'{setting}: {path}:{number}: not an object with the texts "source" and "target"; several references '
+                'are a list of texts in "target"'
+            )
+        source, target, *further = (text.translate(WITHOUT_LINES) for text in (given, *targets))
+        yield Pair(source, target, path, number, tuple(further))
 
 
-def _is_text(side: str) -> bool:
-    """Return whether a string can be written as UTF-8: JSON can escape half a surrogate pair."""
+def _is_text(side: object) -> bool:
+    """Return whether this is a string that can be written as UTF-8: JSON can escape half a surrogate pair."""
+    if not isinstance(side, str):
+        return False
     try:
         side.encode()
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqcritic.data.batch import Batch, EvaluationSet, RawReferences, pad
+from seqcritic.data.batch import Batch, EvaluationSet, RawTexts, pad
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.embedded import embedded_sentences
 from seqcritic.data.restoring import align, restore
@@ -71,9 +71,10 @@ class SpellingData:
         """Return so many training windows, spread evenly, with noise fixed by data.evaluation_seed."""
         return self._fixed_examples("train", size)
 
-    def first_references(self, size: int) -> list[str]:
+    def first_examples(self, size: int) -> list[tuple[str, tuple[str, ...]]]:
         """Return so many validation windows, spread evenly."""
-        return self._fixed_examples("valid", size).references
+        found = self._fixed_examples("valid", size)
+        return list(zip(found.sources, found.all_references, strict=True))
 
     def _fixed_examples(self, split: str, limit: int | None) -> EvaluationSet:
         windows = self.windows(split)
@@ -93,9 +94,15 @@ class SpellingData:
         )
 
     def _with_texts(self, batch: Batch) -> Batch:
-        """Return a batch with its references as texts: every character has a number, so the numbers tell them."""
-        rows, references = torch.arange(len(batch), device="cpu"), batch.references
-        return replace(batch, raw_references=RawReferences(rows, lambda chosen: self.texts(references[chosen])))
+        """Return a batch with its texts: every character has a number, so the numbers tell them."""
+        sources, references = batch.sources, batch.references
+        texts = RawTexts(
+            torch.arange(len(batch), device="cpu"),
+            lambda rows: self.texts(sources[rows]),
+            lambda rows: [(text,) for text in self.texts(references[rows])],
+            self.decode,
+        )
+        return replace(batch, texts=texts)
 
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""

@@ -48,8 +48,8 @@ class Task(Protocol):
         """Return at most so many fixed pairs of those that are trained on, spread evenly over the text."""
         ...
 
-    def first_references(self, size: int) -> list[str]:
-        """Return so many raw references of valid, or fewer, as scores see them, without reading more than it takes."""
+    def first_examples(self, size: int) -> list[tuple[str, tuple[str, ...]]]:
+        """Return so many raw pairs of valid, or fewer, each with all its references, reading no more than it takes."""
         ...
 
     def fingerprint(self) -> str:

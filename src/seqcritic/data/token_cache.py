@@ -30,12 +30,12 @@ from seqcritic.digests import seal, unseal
 from seqcritic.errors import UserError
 
 # Raise this number with every change of the files' form.
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 DESCRIPTION = "description.json"
 TEMPORARY = ".tmp"
 SIDES = ("source", "target")
 ARRAYS = tuple(f"{side}.{part}" for side in SIDES for part in ("tokens", "offsets"))
-TEXT_ARRAYS = ("target.text", "target.text.offsets")
+TEXT_ARRAYS = ("pairs.text", "pairs.text.offsets")
 BLOCK_BYTES = 1 << 16
 ATTEMPTS = 10
 CHUNK_PAIRS = 10_000
@@ -67,7 +67,8 @@ class PairFilter:
 class EncodedPairs:
     """The pairs that training uses, and what became of the others.
 
-    `texts`, where they were asked for, are the raw targets of the same pairs in UTF-8.
+    `texts`, where they were asked for, are the raw source and targets of the same pairs, a JSON list each. A pair has
+    at most `num_references` targets, the first of which is encoded.
     """
 
     folder: Path
@@ -77,15 +78,17 @@ class EncodedPairs:
     skipped: dict[str, int]
     text_digest: str
     texts: MappedRaggedArray | None = None
+    num_references: int = 1
 
     def __len__(self) -> int:
         return len(self.source)
 
-    def read_texts(self, rows: list[int]) -> list[str]:
-        """Return the raw targets of some pairs."""
+    def read_texts(self, rows: list[int]) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the raw source and targets of some pairs."""
         assert self.texts is not None
         try:
-            return [text.tobytes().decode() for text in self.texts.take(np.array(rows, np.int32)).sequences()]
+            records = [json.loads(text.tobytes()) for text in self.texts.take(np.array(rows, np.int32)).sequences()]
+            return [(source, tuple(targets)) for source, *targets in records]
         except ValueError:
             raise UserError(f"{self.folder}: the stored text is damaged; delete the folder, it is made again") from None
 
@@ -116,7 +119,7 @@ def encoded_pairs(
 ) -> EncodedPairs:
     """Return the pairs from the cache if it holds them whole, otherwise encode what `read` yields and cache it.
 
-    Only scores of texts need the raw targets beside the numbers, which take as much room again.
+    Only scores of texts need the raw pairs beside the numbers, which take as much room again.
     """
     digests = [vocabulary_digest(vocabulary) for vocabulary in vocabularies]
     key = key_of([CACHE_VERSION, files, digests, asdict(pair_filter)])
@@ -158,7 +161,14 @@ def open_folder(folder: Path) -> EncodedPairs | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return EncodedPairs(
-        folder, source, target, description["num_read"], description["skipped"], description["text_digest"], texts
+        folder,
+        source,
+        target,
+        description["num_read"],
+        description["skipped"],
+        description["text_digest"],
+        texts,
+        description["num_references"],
     )
 
 
@@ -206,11 +216,11 @@ def _encode(
     pairs: Iterable[Pair],
     with_texts: bool,
 ) -> None:
-    """Write the four arrays, those of the raw targets if asked for, and, last, their description."""
+    """Write the four arrays, those of the raw texts if asked for, and, last, their description."""
     types = {side: token_type(len(vocabulary)) for side, vocabulary in zip(SIDES, vocabularies, strict=True)}
     digest = hashlib.blake2b(digest_size=16)
     skipped: Counter[str] = Counter()
-    num_read = 0
+    num_read, num_references = 0, 1
     names = (*ARRAYS, *(TEXT_ARRAYS if with_texts else ()))
     with ExitStack() as stack:
         streams = {name: stack.enter_context((folder / name).open("wb")) for name in names}
@@ -220,7 +230,7 @@ def _encode(
             writers.append(RaggedWriter(text, offsets, "uint8"))
         for chunk in _chunks(pairs):
             num_read += len(chunk)
-            digest.update("".join(f"{pair.source}\x1e{pair.target}\x1f" for pair in chunk).encode())
+            digest.update("".join(pair.fingerprint() for pair in chunk).encode())
             sources = vocabularies[0].encode_all([pair.source for pair in chunk])
             targets = vocabularies[1].encode_all([pair.target for pair in chunk])
             kept: tuple[list[Sequence[int]], ...] = ([], [], [])
@@ -229,7 +239,8 @@ def _encode(
                 if reason is None:
                     kept[0].append(source)
                     kept[1].append(target)
-                    kept[2].append(pair.target.encode())
+                    kept[2].append(json.dumps([pair.source, *pair.targets], ensure_ascii=False).encode())
+                    num_references = max(num_references, len(pair.targets))
                 else:
                     skipped[reason] += 1
             for writer, sequences in zip(writers, kept, strict=False):  # the texts have no writer unless asked for
@@ -240,6 +251,7 @@ def _encode(
     signatures = {name: file_signature(folder / name) for name in names}
     description = {
         "num_read": num_read,
+        "num_references": num_references,
         "skipped": dict(skipped),
         "text_digest": digest.hexdigest(),
         "types": types,
@@ -254,7 +266,7 @@ def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     characters = 0
     for pair in pairs:
         chunk.append(pair)
-        characters += len(pair.source) + len(pair.target)
+        characters += len(pair.source) + sum(map(len, pair.targets))
         if len(chunk) == CHUNK_PAIRS or characters >= CHUNK_CHARACTERS:
             yield chunk
             chunk, characters = [], 0

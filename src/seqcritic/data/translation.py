@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from seqcritic.cache_folder import default_cache_directory
-from seqcritic.data.batch import Batch, EvaluationSet, RawReferences, pad
+from seqcritic.data.batch import Batch, EvaluationSet, RawTexts, pad
 from seqcritic.data.bucketing import Buckets
 from seqcritic.data.parallel import Pair, named_files, read_pairs, with_progress
 from seqcritic.data.token_cache import (
@@ -134,7 +134,7 @@ class TranslationData:
         sources = self.source_vocabulary.encode_all([pair.source for pair in pairs])
         references = self.target_vocabulary.encode_all([pair.target for pair in pairs])
         self._report_evaluation(split, sources, references)
-        return _evaluation_set(pairs, sources, references)
+        return self._evaluation_set(pairs, sources, references)
 
     def training_sample(self, size: int) -> EvaluationSet:
         """Return pairs that are trained on, spread evenly over the files; one that is left out yields to the next."""
@@ -156,13 +156,12 @@ class TranslationData:
                 pairs.append(pair)
                 sources.append(source)
                 references.append(reference)
-        return _evaluation_set(pairs, sources, references)
+        return self._evaluation_set(pairs, sources, references)
 
-    def first_references(self, size: int) -> list[str]:
-        """Return the first references of valid that are not empty, in lower case where the target side is."""
-        targets = (pair.target for pair in read_pairs(self.settings.valid, "data.valid"))
-        found = list(islice((target for target in targets if target.strip()), size))
-        return [target.lower() for target in found] if self.lowercase else found
+    def first_examples(self, size: int) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the first pairs of valid whose reference is not empty."""
+        pairs = read_pairs(self.settings.valid, "data.valid")
+        return list(islice(((pair.source, pair.targets) for pair in pairs if pair.target.strip()), size))
 
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""
@@ -180,7 +179,7 @@ class TranslationData:
     def _text_digest(self, split: str) -> str:
         digest = hashlib.blake2b(digest_size=8)
         for pair in self._evaluation_pairs(split):
-            digest.update(f"{pair.source}\x1e{pair.target}\x1f".encode())
+            digest.update(pair.fingerprint().encode())
         return digest.hexdigest()
 
     def texts(self, tokens: torch.Tensor) -> list[str]:
@@ -238,12 +237,19 @@ class TranslationData:
     @cached_property
     def _buckets(self) -> Buckets:
         num_tokens = (len(self.source_vocabulary), len(self.target_vocabulary))
-        return Buckets(self.training_pairs, num_tokens, lambda rows: self._raw_pairs.read_texts(rows))
+        texts = RawTexts(
+            torch.arange(0),
+            lambda rows: [source for source, _ in self._raw_pairs.read_texts(rows)],
+            lambda rows: [targets for _, targets in self._raw_pairs.read_texts(rows)],
+            self.decode,
+            self.target_vocabulary.encode_all if self.training_pairs.num_references > 1 else None,
+        )
+        return Buckets(self.training_pairs, num_tokens, texts)
 
     @cached_property
     def _raw_pairs(self) -> EncodedPairs:
-        """The same pairs with the raw targets; most scores need no texts, so they are stored when one asks for them."""
-        return self._encoded_pairs("storing the references of the training text, once", with_texts=True)
+        """The same pairs with the raw texts; most scores need none, so they are stored when one asks for them."""
+        return self._encoded_pairs("storing the raw pairs of the training text, once", with_texts=True)
 
     def _encoded_pairs(self, activity: str, with_texts: bool = False) -> EncodedPairs:
         return encoded_pairs(
@@ -272,7 +278,7 @@ class TranslationData:
             pairs = []
             num_empty = 0
             for pair in read_pairs(files, f"data.{split}"):
-                if pair.target.strip():
+                if all(target.strip() for target in pair.targets):
                     pairs.append(pair)
                 elif split != "train":
                     place = f"{pair.path}:{pair.line}"
@@ -286,6 +292,22 @@ class TranslationData:
                 pairs = [pairs[place] for place in _spread(len(pairs), limit)]
             self._evaluated[split] = pairs
         return self._evaluated[split]
+
+    def _evaluation_set(
+        self, pairs: list[Pair], sources: list[list[int]], references: list[list[int]]
+    ) -> EvaluationSet:
+        read, targets = [pair.source for pair in pairs], [pair.targets for pair in pairs]
+        texts = RawTexts.of(read, targets, self.decode, self.target_vocabulary.encode_all)
+        batches = [
+            Batch(
+                *pad(sources[first:last]),
+                *pad(references[first:last]),
+                texts.select(torch.arange(first, last, device="cpu")),
+            )
+            for first, last in _cut(sources, references)
+        ]
+        further = [pair.further for pair in pairs]
+        return EvaluationSet(batches, read, [pair.target for pair in pairs], further if any(further) else None)
 
     def _report_evaluation(self, split: str, sources: list[list[int]], references: list[list[int]]) -> None:
         longest = self.settings.maximum_length
@@ -307,15 +329,6 @@ def _spread(total: int, size: int) -> list[int]:
     """Return so many places, spread evenly from the first to the last of all."""
     places: list[int] = np.linspace(0, total - 1, size).round().astype(int).tolist()
     return places
-
-
-def _evaluation_set(pairs: list[Pair], sources: list[list[int]], references: list[list[int]]) -> EvaluationSet:
-    texts = [pair.target for pair in pairs]
-    batches = [
-        Batch(*pad(sources[first:last]), *pad(references[first:last]), RawReferences.of(texts[first:last]))
-        for first, last in _cut(sources, references)
-    ]
-    return EvaluationSet(batches, [pair.source for pair in pairs], texts)
 
 
 def _cut(sources: list[list[int]], references: list[list[int]]) -> Iterator[tuple[int, int]]:

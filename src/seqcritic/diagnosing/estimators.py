@@ -23,13 +23,13 @@ from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.outlook import all_values
 from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.models.baseline import LinearBaseline
-from seqcritic.scores.score import Score
 from seqcritic.tensors import rows
 
 ACTOR_CRITIC = "actor-critic"

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from seqcritic.config import DeviceName, Settings
-from seqcritic.data.batch import Batch, EvaluationSet, RawReferences, pad
+from seqcritic.data.batch import Batch, EvaluationSet, RawTexts, pad
 from seqcritic.diagnosing.estimators import Subject
+from seqcritic.evaluation import build_score
 from seqcritic.inspecting.load import load_critic
 from seqcritic.training.checkpoint import load_weights, under
 from seqcritic.training.model import read_network
-from seqcritic.training.rewards import build_score
 from seqcritic.training.run_evaluation import load_for_evaluation
 
 BATCH = 128  # examples in memory at once
@@ -44,7 +44,7 @@ def load_patient(place: str | Path, split: str, num_examples: int, device: Devic
         load_weights(model.actor, under("actor", networks), str(place))
     none = model.settings.method.model_copy(update={"reward_dropout": "none"})
     settings = model.settings.model_copy(update={"method": none})
-    subject = Subject(model.actor, critic, build_score(settings.score, task), settings.score.shaping)
+    subject = Subject(model.actor, critic, build_score(settings), settings.score.shaping)
     updates = model.description["progress"]["total_updates"]
     examples = choose_examples(task.evaluation_set(split), num_examples)
     batches = [batch.to(model.actor.device) for batch in examples]
@@ -57,12 +57,13 @@ def choose_examples(evaluation_set: EvaluationSet, num_examples: int) -> list[Ba
     references = [row for batch in evaluation_set.batches for row in _rows(batch.references, batch.reference_mask)]
     spread = np.linspace(0, len(sources) - 1, min(num_examples, len(sources))).round().astype(int)
     chosen = np.unique(spread).tolist()
-    raw = RawReferences.of(evaluation_set.references)
+    known = evaluation_set.batches[0].texts
+    raw = known and RawTexts.of(evaluation_set.sources, evaluation_set.all_references, known.decode, known.encode)
     return [
         Batch(
             *pad([sources[row] for row in rows]),
             *pad([references[row] for row in rows]),
-            raw.select(torch.tensor(rows)),
+            raw and raw.select(torch.tensor(rows)),
         )
         for rows in (chosen[first : first + BATCH] for first in range(0, len(chosen), BATCH))
     ]

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.score import Array
 from seqcritic.report.diagnosis import Figure
-from seqcritic.scores.score import Array
 
 NUM_GROUPS, FEWEST_GROUPS = 16, 4
 MEMORY_BYTES = 2 << 30

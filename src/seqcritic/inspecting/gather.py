@@ -13,13 +13,14 @@ from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, SpecialTokens
 from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.outlook import all_values
+from seqcritic.methods.rollout import score_tokens
 from seqcritic.report import values as report
-from seqcritic.scores.score import Score, rewards_from_prefixes
 
 TokensOf = Callable[[Sequence[int]], list[str]]
 
@@ -124,14 +125,10 @@ def _shown(attention: Tensor | None, num_steps: int) -> list[tuple[float, ...]]:
 def _rewards(judge: Judge, tokens: Sequence[int], example: Batch, special: SpecialTokens) -> list[float]:
     """Return the reward of each token [T], as in training."""
     predictions = torch.tensor([tokens])
-    lengths = (~special.is_end(predictions)).sum(dim=1)
-    reference_lengths = example.reference_mask.sum(dim=1) - 1
-    prefixes = judge.score.prefix_scores(
-        predictions, lengths, example.references, reference_lengths, example.reference_texts
-    )
     everything = torch.ones_like(predictions, dtype=torch.bool)
-    rewards: list[float] = rewards_from_prefixes(prefixes, everything, judge.shaping)[0].tolist()
-    return rewards
+    rewards = score_tokens(judge.score, special, predictions, everything, example, judge.shaping)
+    listed: list[float] = rewards[0].tolist()
+    return listed
 
 
 def _leaders(scores_TV: Tensor, top: int) -> list[list[int]]:

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import torch
 
-from seqcritic.config import DeviceName, ScoreSettings
+from seqcritic.config import DeviceName
 from seqcritic.contracts.critic import Critic
-from seqcritic.data.batch import Batch, RawReferences, pad
+from seqcritic.data.batch import Batch, RawTexts, pad
 from seqcritic.data.spelling import SpellingData
 from seqcritic.data.task import Task
 from seqcritic.data.translation import TranslationData
 from seqcritic.data.vocabulary import normalise_spelling, spelling_table
 from seqcritic.data.words import without_reserved
 from seqcritic.errors import UserError
+from seqcritic.evaluation import build_score
 from seqcritic.inspecting.gather import Judge, TokensOf, Wording, inspect_example
 from seqcritic.models.build import build_critic
 from seqcritic.report.values import ValueTable
 from seqcritic.training.checkpoint import load_weights
 from seqcritic.training.model import Model, load_model, read_network
-from seqcritic.training.rewards import build_score
 
 Encode = Callable[[str], list[int]]
 
@@ -54,12 +54,14 @@ def inspect(
     languages = languages_of(task)
     sources = _require_tokens(languages.encode_source(source), "source")
     references = _require_tokens(languages.encode_target(reference), "reference")
+    texts = RawTexts.of([source], [(languages.read_target(reference),)], task.decode)
+    score = build_score(settings)
     return inspect_example(
         model.actor,
         critic,
-        Batch(*pad([sources]), *pad([references]), RawReferences.of([languages.read_target(reference)])),
+        Batch(*pad([sources]), *pad([references]), texts),
         Wording(languages.source_tokens, task.tokens, task.decode),
-        Judge(build_score(settings.score, task), describe_score(settings.score), settings.score.shaping),
+        Judge(score, score.description, settings.score.shaping),
         prediction=None if prediction is None else languages.encode_target(prediction),
         top=top,
         title=f"{settings.name}, {settings.method.label}, seed {settings.seed}",
@@ -96,14 +98,6 @@ def languages_of(task: Task) -> Languages:
     assert isinstance(task, TranslationData)
     source, target, length = task.source_vocabulary, task.target_vocabulary, task.settings.maximum_length
     return Languages(source.encode, target.encode, without_reserved, source.tokens, f"at most {length} tokens", length)
-
-
-def describe_score(settings: ScoreSettings) -> str:
-    """Say in words what the rewards add up to."""
-    if settings.name == "edit-distance":
-        return "1 − edit distance / reference length" if settings.normalise else "reference length − edit distance"
-    known = {"bleu": "smoothed sentence BLEU × reference length", "rouge-l": "ROUGE-L × reference length"}
-    return known.get(settings.name, settings.name)
 
 
 def _require_tokens(numbers: list[int], name: str) -> list[int]:

@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import CRITIC, DELAYED_ACTOR, TARGET_CRITIC, Networks, NetworkSpec
-from seqcritic.contracts.registry import register_method
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
@@ -35,7 +36,6 @@ from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.policy_evaluation import Evaluation, evaluate_policy
 from seqcritic.methods.rollout import Draw
-from seqcritic.scores.score import Score
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
 

@@ -29,15 +29,16 @@ from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import register_method
+from seqcritic.contracts.score import Decode, Scorable, Score
 from seqcritic.data.batch import Batch
+from seqcritic.data.words import UNKNOWN_REFERENCE_WORD, UNKNOWN_WORD
 from seqcritic.decoding.reference_beam import Violations, find_violations
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
-from seqcritic.scores.score import Score
 from seqcritic.sections import Section, Several
 from seqcritic.tensors import rows
 
@@ -75,7 +76,8 @@ class BeamSearchOptimization(RewardMethod):
         likelihood = encode_for_likelihood(actor, batch, memory, masks, self.settings, generator)
         width = beam_width(self.own, progress)
         found = find_violations(actor, rows.detach(memory), batch.references, batch.reference_mask, width, MARGIN)
-        costs = violation_costs(found, batch.references, self.score, actor.special)
+        decode = None if batch.texts is None else batch.texts.decode
+        costs = violation_costs(found, batch.references, self.score, actor.special, decode)
 
         long = found.places > found.starts
         mask = _up_to_place(found, actor.special)
@@ -103,16 +105,29 @@ class BeamSearchOptimization(RewardMethod):
         return Outcome(loss, measurements | seen.likelihood_measurement())
 
 
-def violation_costs(found: Violations, references: Tensor, score: Score, special: SpecialTokens) -> Tensor:
-    """Return Δ [N] of the violations, in the default dtype."""
+def violation_costs(
+    found: Violations, references: Tensor, score: Score, special: SpecialTokens, decode: Decode | None = None
+) -> Tensor:
+    """Return Δ [N] of the violations, in the default dtype.
+
+    A part of a reference has no raw text. `decode`, which scores of texts need, makes one of its tokens, in which no
+    unknown token equals one of a rival.
+    """
+
+    def read_parts() -> list[tuple[str, ...]]:
+        assert decode is not None, "a batch that was made of tokens alone has no texts to score"
+        parts = zip(ours.tolist(), our_lengths.tolist(), strict=True)
+        return [(decode(part[:length]).replace(UNKNOWN_WORD, UNKNOWN_REFERENCE_WORD),) for part, length in parts]
+
     steps = torch.arange(references.shape[1], device=references.device)
     source = (found.starts[:, None] + steps).clamp(max=references.shape[1] - 1)  # [N, T]
     inside = steps <= (found.places - found.starts)[:, None]
     rivals = torch.where(inside, found.tokens.gather(1, source), special.padding)
     ours = torch.where(inside, references[found.rows].gather(1, source), special.padding)
     lengths, our_lengths = ((~special.is_over(part)).sum(dim=1) for part in (rivals, ours))
-    reached = score.prefix_scores(rivals, lengths, ours, our_lengths)[:, -1]
-    possible = score.prefix_scores(ours, our_lengths, ours, our_lengths)[:, -1]
+    parts = (ours[:, None], our_lengths[:, None], decode, read_parts)
+    reached = score.score(Scorable(rivals, lengths, *parts))
+    possible = score.score(Scorable(ours, our_lengths, *parts))
     share = reached / torch.where(possible > 0, possible, 1.0)
     return torch.where(possible > 0, (1 - share).clamp(min=0), 1.0)
 

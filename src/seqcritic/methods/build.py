@@ -9,11 +9,11 @@ import torch
 from seqcritic.config import Settings
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.score import Score
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.build import build_actor, build_critic
-from seqcritic.scores.score import Score
 
 
 def build_method(settings: Settings, phase: str, score: Score) -> Method:

@@ -29,15 +29,15 @@ from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.data.batch import pad as pad_lists
 from seqcritic.decoding.beam import search_memory
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
-from seqcritic.methods.rollout import prefix_scores, roll_out, sample_limits
+from seqcritic.methods.rollout import roll_out, sample_limits, whole_scores
 from seqcritic.sections import Factor, Samples, Section
 from seqcritic.tensors import rows
 
@@ -122,14 +122,14 @@ class DirectLoss(RewardMethod):
         found, searched = self._search(actor, memory, batch)
         special, searched_tokens = actor.special, found.flatten(0, 1)
         counted = special.up_to_end(searched_tokens) & (searched_tokens != special.padding)
-        scores = prefix_scores(self.score, special, searched_tokens, counted, batch.repeat(own.width))
+        scores = whole_scores(self.score, special, searched_tokens, counted, batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])
         tokens = sample.tokens.view(len(batch), own.samples, -1)
         both = [pad(part, (0, width - part.shape[2]), value=special.padding) for part in (found, tokens)]
         return (
             torch.cat(both, dim=1),
             torch.cat([searched, sampled.view(len(batch), -1).to(searched.dtype)], dim=1),
-            torch.cat([scores[:, -1].view(len(batch), -1), rollout.rewards.sum(dim=1).view(len(batch), -1)], dim=1),
+            torch.cat([scores.view(len(batch), -1), rollout.rewards.sum(dim=1).view(len(batch), -1)], dim=1),
             rollout.measurements(repeated),
         )
 

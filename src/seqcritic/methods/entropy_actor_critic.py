@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor
 
 from seqcritic.contracts.method import Traits
-from seqcritic.contracts.registry import register_method
+from seqcritic.contracts.method_registry import register_method
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.counted_losses import soft_values
 from seqcritic.methods.losses import mean_over_sequences

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from seqcritic.contracts.method import Method
+from seqcritic.contracts.score import Score
 from seqcritic.method_settings import MethodSettings
-from seqcritic.scores.score import Score
 from seqcritic.sections import Section
 
 

@@ -19,12 +19,12 @@ from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import Experience, experience
-from seqcritic.methods.rollout import prefix_scores
+from seqcritic.methods.rollout import whole_scores
 from seqcritic.sections import Factor, Samples, Section
 
 
@@ -85,7 +85,7 @@ class MinimumRisk(RewardMethod):
         rows = (len(batch), -1)
         sample, references = seen.rollout.sample, batch.references
         of_reference, of_samples = seen.reference_log_taken.sum(dim=1), seen.log_taken.sum(dim=1)
-        reference_scores = prefix_scores(self.score, special, references, batch.reference_mask, batch)[:, -1:]
+        reference_scores = whole_scores(self.score, special, references, batch.reference_mask, batch)[:, None]
         returns = seen.rollout.rewards.sum(dim=1).view(rows)
         # Tokens alone tell candidates apart: one that was cut is longer than any that ended before the same cap.
         width = max(sample.tokens.shape[1], references.shape[1])

@@ -14,13 +14,13 @@ from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import Actor, Masks, Memory
 from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.counted_losses import likelihood_loss, log_taken, sampled_log_taken
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.models.recurrence import plain_loops
-from seqcritic.scores.score import Score
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
 

@@ -8,7 +8,7 @@ A critic can learn from samples alone which tokens of thousands are right, but i
 
     Q̂(a) = Ψ(Ŷ_1..t-1 a) − R(Ŷ_1..t-1) + f(a),   Q̂(end) = 0
 
-where Ψ is the outlook, R if no more of the prediction is right (scores/score.py), and the network f learns the rest:
+where Ψ is the outlook, R if no more of the prediction is right (contracts/score.py), and the network f learns the rest:
 how much more will be.
 
 Shapes: B sequences, T tokens, N counted tokens, U reference tokens, V vocabulary, C columns, H actor state.
@@ -16,16 +16,14 @@ Shapes: B sequences, T tokens, N counted tokens, U reference tokens, V vocabular
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
-from seqcritic.methods.rollout import prefix_scores
-from seqcritic.scores.score import ForesightScore, Score
+from seqcritic.methods.rollout import as_scorable, prefix_scores
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
 
@@ -43,10 +41,10 @@ def token_outlooks(
 
     All tokens of the references must be among the columns: they alone promise something of their own.
     """
-    reference_lengths = special.lengths(batch.references, batch.reference_mask)
-    judged = (field.cpu() for field in (tokens, batch.references, reference_lengths))
-    outlooks = cast(ForesightScore, score).outlooks(*judged).to(tokens.device)
-    gains = Packed.of(outlooks - prefix_scores(score, special, tokens, mask, batch)[:, :-1, None], mask)  # [N, U + 1]
+    known = score.lookahead(as_scorable(score, special, tokens, mask, batch))
+    assert known is not None, "settings refuse critic.adds_outlook with a score that has no lookahead"
+    earned = prefix_scores(score, special, tokens, mask, batch)[:, :-1, None]
+    gains = Packed.of(known.to(tokens.device) - earned, mask)  # [N, U + 1]
     found, width = batch.references, vocabulary_size
     if columns is not None:
         found, width = columns.places(batch.references), len(columns.ids) + 1

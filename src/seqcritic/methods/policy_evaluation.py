@@ -25,6 +25,7 @@ from torch import Tensor
 
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
@@ -35,7 +36,6 @@ from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import draw_reward_masks
 from seqcritic.methods.outlook import add_outlooks, token_outlooks
 from seqcritic.methods.rollout import Rollout, roll_out
-from seqcritic.scores.score import Score
 from seqcritic.tensors import rows
 from seqcritic.tensors.values import Values
 

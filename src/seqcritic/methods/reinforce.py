@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import BASELINE, CRITIC, TARGET_CRITIC, Networks
-from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import soft_values

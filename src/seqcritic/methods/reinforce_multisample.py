@@ -12,8 +12,8 @@ from pydantic import Field
 from torch import Tensor
 
 from seqcritic.contracts.method import Traits
+from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.methods.on_samples import Experience
 from seqcritic.methods.sequence_reinforce import SequenceReinforce

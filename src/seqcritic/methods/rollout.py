@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory, SpecialTokens
+from seqcritic.contracts.score import Scorable, Score, rewards_at_end, rewards_from_prefixes
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.continuing import continue_prefixes
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.errors import NonFiniteError
-from seqcritic.scores.score import Score, rewards_from_prefixes
 
 EXTRA_STEPS = 3  # a sample may outgrow its reference by this many tokens, as in the authors' runs
 
@@ -74,8 +74,7 @@ def roll_out(
     caps = sample_limits(special, batch)
     given = None if num_given is None else (batch.references, num_given)
     drawn = draw(actor, memory, caps, generator) if draw else sample(actor, memory, caps, generator, given)
-    prefixes = prefix_scores(score, special, drawn.tokens, drawn.mask, batch)
-    rewards = rewards_from_prefixes(prefixes, drawn.mask, shaping).to(drawn.states.dtype)
+    rewards = score_tokens(score, special, drawn.tokens, drawn.mask, batch, shaping).to(drawn.states.dtype)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
     if not num_further:
@@ -83,7 +82,7 @@ def roll_out(
     others = continue_prefixes(actor, memory, drawn.tokens, drawn.mask, caps, num_further, generator)
     rows, places = others.rows, others.places
     counted = special.up_to_end(others.tokens) & (others.tokens != special.padding)
-    scores = prefix_scores(score, special, others.tokens, counted, batch.select(rows))[:, -1]
+    scores = whole_scores(score, special, others.tokens, counted, batch.select(rows))
     earned = (rewards.cumsum(dim=1) - rewards)[rows, places]  # before token t, by what the prefix has in common
     returns = scores.to(rewards.dtype) - earned + temperature * others.entropies
     # Where nothing follows, all samples that share the prefix have the last token's reward as their return.
@@ -93,12 +92,40 @@ def roll_out(
     return Rollout(drawn, rewards, special, further)
 
 
+def score_tokens(
+    score: Score, special: SpecialTokens, tokens: Tensor, mask: Tensor, batch: Batch, shaping: bool
+) -> Tensor:
+    """Return the rewards [B, T] of tokens [B, T]: by every prefix with shaping, without by whole predictions alone."""
+    if shaping:
+        return rewards_from_prefixes(prefix_scores(score, special, tokens, mask, batch), mask)
+    return rewards_at_end(whole_scores(score, special, tokens, mask, batch), mask)
+
+
 def prefix_scores(score: Score, special: SpecialTokens, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
     """Return the scores [B, T + 1] of all prefixes of tokens [B, T] against the batch's references."""
+    return score.prefix_scores(as_scorable(score, special, tokens, mask, batch)).to(tokens.device)
+
+
+def whole_scores(score: Score, special: SpecialTokens, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
+    """Return the scores [B] of tokens [B, T] up to their end: far less work than all prefixes for scores of texts."""
+    return score.score(as_scorable(score, special, tokens, mask, batch)).to(tokens.device)
+
+
+def as_scorable(score: Score, special: SpecialTokens, tokens: Tensor, mask: Tensor, batch: Batch) -> Scorable:
+    """Return tokens [B, T] with the batch's texts and references, as the score needs them."""
     reference_lengths = special.lengths(batch.references, batch.reference_mask)
-    # Scores are for the CPU: some are functions of texts, some count in float64.
-    predictions, lengths, references, reference_lengths = (
-        field.cpu() for field in (tokens, special.lengths(tokens, mask), batch.references, reference_lengths)
+    if score.unit == "tokens":
+        references, reference_lengths = batch.all_references(reference_lengths)
+    else:  # further references have no ids yet, and a score of texts needs none
+        references, reference_lengths = batch.references[:, None], reference_lengths[:, None]
+    texts = batch.texts
+    return Scorable(
+        # Scores are for the CPU: some are functions of texts, some count in float64.
+        tokens.cpu(),
+        special.lengths(tokens, mask).cpu(),
+        references.cpu(),
+        reference_lengths.cpu(),
+        None if texts is None else texts.decode,
+        None if texts is None else texts.references,
+        None if texts is None else texts.sources,
     )
-    prefixes = score.prefix_scores(predictions, lengths, references, reference_lengths, batch.reference_texts)
-    return prefixes.to(tokens.device)

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.method import Traits
+from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.registry import register_method
 from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import decode_greedily
 from seqcritic.methods.on_samples import Experience
-from seqcritic.methods.rollout import prefix_scores, sample_limits
+from seqcritic.methods.rollout import sample_limits, whole_scores
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 
 
@@ -36,4 +36,4 @@ class SelfCritical(SequenceReinforce):
         caps = sample_limits(special, batch)
         found = decode_greedily(networks.actor, seen.memory, caps)
         counted = (torch.arange(found.shape[1], device=found.device) < caps[:, None]) & special.up_to_end(found)
-        return prefix_scores(self.score, special, found, counted, batch)[:, -1:].to(returns.dtype)
+        return whole_scores(self.score, special, found, counted, batch)[:, None].to(returns.dtype)

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from typing import Self
 
 import numpy as np
 import torch
 from rapidfuzz.distance import Levenshtein
 from torch import Tensor
 
+from seqcritic.contracts.registry import register_score
+from seqcritic.contracts.score import Array, References, Scorable, ScoreOptions, hold_last
 from seqcritic.errors import UserError
-from seqcritic.scores.score import Array, Texts, in_lower_case
+from seqcritic.scores.shared.texts import as_compared
+from seqcritic.scores.shared.token_score import TokenScore
 
 NEVER = 10_000  # a distance beyond any other, small enough for 16 bits
 
@@ -61,7 +65,7 @@ def prefix_distances(
 def extended_distances(
     predictions: Tensor, references: Tensor, reference_lengths: Tensor, unknown: int | None = None
 ) -> Tensor:
-    """Return [B, T, U + 1] distances of the prefixes Ŷ_1..t-1 with one token more; see ForesightScore.
+    """Return [B, T, U + 1] distances of the prefixes Ŷ_1..t-1 with one token more; see `lookahead`.
 
     The new token stands against nothing, against y_j or against a gap after y_1..j, and what is left of the reference
     against nothing: the least of D[0] + |Y| + 1, D[j-1] + [it is not y_j] + |Y| − j and D[j] + 1 + |Y| − j.
@@ -83,78 +87,111 @@ def extended_distances(
     return torch.minimum(against, gaps[:, :, None])
 
 
-class EditDistanceScore:
+@register_score("edit-distance")
+class EditDistanceScore(TokenScore):
     """R(Ŷ) = |Y| − d(Ŷ, Y), or with `normalise` the same over |Y|: one minus the paper's per-sentence ratio.
 
     The authors' published runs used the first; the paper defines the second (as −d/|Y|: a constant apart, which
     makes the score of the empty prediction 0 and changes no gradient). `unknown` tokens never match.
+
+    The corpus score is the error rate 100 · Σ distances / Σ reference lengths in what `split` makes of a text, `rules`
+    being its name in the signature; without it, in characters. K = 2: distance and length. `capped` limits a
+    sentence's error to 1; `lowercase` leaves case out of the comparison.
+
+    Of several references the nearest counts: R(Ŷ) = min |Y| − min d(Ŷ, Y), or the largest of 1 − d(Ŷ, Y) / |Y|.
     """
 
-    def __init__(self, normalise: bool, unknown: int | None = None) -> None:
+    higher_is_better = False
+    has_lookahead = True
+
+    def __init__(
+        self,
+        normalise: bool = False,
+        unknown: int | None = None,
+        *,
+        split: Callable[[str], list[str]] | None = None,
+        rules: str = "",
+        capped: bool = False,
+        lowercase: bool = False,
+        tokens: str = "characters",
+    ) -> None:
         self.normalise = normalise
         self.unknown = unknown
+        self.split = split
+        self.rules = rules
+        self.capped = capped
+        self.lowercase = lowercase
+        self.name, self.counted = ("CER", "character") if split is None else ("WER", "word")
+        # Σ (|Y| − d) over sentences is largest where the corpus' error rate is least: nothing to name.
+        if normalise or capped or tokens == "subwords":
+            self.surrogate = f"edit-distance{'/length' if normalise else ''}:{tokens}"
+        self.description = "1 − edit distance / reference length" if normalise else "reference length − edit distance"
 
-    def prefix_scores(
-        self,
-        predictions: Tensor,
-        prediction_lengths: Tensor,
-        references: Tensor,
-        reference_lengths: Tensor,
-        reference_texts: Texts | None = None,
-    ) -> Tensor:
+    @classmethod
+    def build(cls, options: ScoreOptions) -> Self:
+        """The error rate in the unit that is trained in.
+
+        Subwords are the exception: a rate of errors in them could not be compared with another model's, so that
+        characters are counted.
+        """
+        return cls(
+            options.normalise,
+            options.unknown,
+            split=options.split,
+            rules=options.rules,
+            capped=options.capped,
+            lowercase=options.lowercase,
+            tokens=options.tokens,
+        )
+
+    def prefix_scores(self, batch: Scorable) -> Tensor:
         """Return R [B, T + 1] of the prefixes, held constant after each prediction's last token."""
-        distances = prefix_distances(predictions, references, reference_lengths, self.unknown)
-        steps = torch.arange(distances.shape[1], device=distances.device)
-        held = distances.gather(1, torch.minimum(steps, prediction_lengths[:, None]))
-        return self._score(held, reference_lengths[:, None])
+        lengths = batch.reference_lengths
+        distances = torch.stack(
+            [
+                prefix_distances(batch.predictions, references, own, self.unknown)
+                for references, own in zip(batch.references.unbind(1), lengths.unbind(1), strict=True)
+            ],
+            dim=1,
+        )  # [B, R, T + 1]
+        if self.normalise:
+            scores = self._score(distances, lengths[:, :, None]).amax(dim=1)
+        else:
+            scores = self._score(distances.amin(dim=1), lengths.amin(dim=1, keepdim=True))
+        return hold_last(scores, batch.lengths)
 
-    def outlooks(self, predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
+    def lookahead(self, batch: Scorable) -> Tensor:
         """Return R [B, T, U + 1] of the prefixes with one token more: what is missing is wrong already."""
-        distances = extended_distances(predictions, references, reference_lengths, self.unknown)
-        return self._score(distances, reference_lengths[:, None, None])
+        lengths = batch.reference_lengths[:, 0]
+        distances = extended_distances(batch.predictions, batch.references[:, 0], lengths, self.unknown)
+        return self._score(distances, lengths[:, None, None])
 
     def _score(self, distances: Tensor, reference_lengths: Tensor) -> Tensor:
         """Return R of distances to references of so many tokens."""
         scores = (reference_lengths - distances).to(torch.get_default_dtype())
         return scores / reference_lengths.clamp(min=1) if self.normalise else scores
 
-
-class CharacterErrorRate:
-    """CER = 100 · Σ distances / Σ reference lengths, in characters. K = 2: distance and length.
-
-    `capped` limits a sentence's error to 1; `lowercase` leaves case out of the comparison.
-    """
-
-    name = "CER"
-    unit = "character"
-    lower_is_better = True
-
-    def __init__(self, capped: bool = False, lowercase: bool = False) -> None:
-        self.capped = capped
-        self.lowercase = lowercase
-
-    def statistics(self, predictions: Sequence[str], references: Sequence[str]) -> Array:
+    def statistics(
+        self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None = None
+    ) -> Array:
         """Return each sentence's distance and its reference's length; references that are all empty are refused."""
-        if self.lowercase:
-            predictions, references = in_lower_case(predictions), in_lower_case(references)
-        pairs = [
-            (self.split(prediction), self.split(reference))
-            for prediction, reference in zip(predictions, references, strict=True)
-        ]
-        lengths = np.array([len(reference) for _, reference in pairs])
-        if not lengths.any():
+        compared = as_compared(predictions, references, self.lowercase)
+        rows = [self._nearest(row.prediction, row.references) for row in compared]
+        if not any(length for _, length in rows):
             raise UserError(
-                f"{self.name}: the references have no {self.unit} between them, so there is no rate of errors; "
+                f"{self.name}: the references have no {self.counted} between them, so there is no rate of errors; "
                 "give references that are not empty"
             )
-        distances = np.array([Levenshtein.distance(*pair) for pair in pairs])
-        if self.capped:
-            distances = np.minimum(distances, lengths)
-        return np.stack([distances, lengths], axis=1).astype(np.float64)
+        return np.array(rows, np.float64)
 
-    def split(self, text: str) -> Sequence[str]:
-        """Return a text in what is counted."""
-        return text
+    def _nearest(self, prediction: str, references: Sequence[str]) -> tuple[int, int]:
+        """Return distance and length of the nearest reference, the longest of several."""
+        split: Callable[[str], Sequence[str]] = self.split or str
+        written = split(prediction)
+        wanted = [split(reference) for reference in references]
+        found = [(Levenshtein.distance(written, words), len(words)) for words in wanted]
+        distance, length = min(found, key=lambda each: (each[0], -each[1]))
+        return (min(distance, length) if self.capped else distance), length
 
     def of_totals(self, totals: Array) -> Array:
         """Return 100 Σ distances / Σ lengths."""
@@ -162,29 +199,8 @@ class CharacterErrorRate:
         return scores
 
     def signature(self) -> list[str]:
-        """Return the name, whether errors are capped, whether case was left out, and the library's version."""
+        """Return the name, what counts as a word, whether errors are capped and case left out, and the version."""
+        words = [f"tok:{self.rules}"] if self.split else []
         case = ["case:lc"] if self.lowercase else []
-        return [f"score:{self.name}{':capped' if self.capped else ''}", *case, f"rapidfuzz:{version('rapidfuzz')}"]
-
-
-class WordErrorRate(CharacterErrorRate):
-    """WER: the same in the words that `split` makes of a text, `rules` being its name in the signature."""
-
-    name = "WER"
-    unit = "word"
-
-    def __init__(
-        self, split: Callable[[str], list[str]], rules: str, capped: bool = False, lowercase: bool = False
-    ) -> None:
-        super().__init__(capped, lowercase)
-        self._split = split
-        self._rules = rules
-
-    def split(self, text: str) -> Sequence[str]:
-        """Return the words of a text."""
-        return self._split(text)
-
-    def signature(self) -> list[str]:
-        """Return the same, with what counts as a word."""
-        name, *computation = super().signature()
-        return [name, f"tok:{self._rules}", *computation]
+        name = f"score:{self.name}{':capped' if self.capped else ''}"
+        return [name, *words, *case, f"rapidfuzz:{version('rapidfuzz')}"]

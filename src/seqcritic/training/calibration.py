@@ -16,11 +16,11 @@ import torch
 
 from seqcritic.config import Settings
 from seqcritic.data.task import Task
+from seqcritic.evaluation import build_score
 from seqcritic.settings_io import with_method
 from seqcritic.training.checkpoint import load_weights
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import Learner
-from seqcritic.training.rewards import build_score
 from seqcritic.training.start import load_start_actor
 
 UNIT = "likelihood"
@@ -66,7 +66,7 @@ class _Clock:
     def __init__(self, settings: Settings, task: Task) -> None:
         self.settings = settings
         self.task = task
-        self.score = build_score(settings.score, task)
+        self.score = build_score(settings)
         self.position = 0
 
     def learner(self, label: str) -> Learner:

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from seqcritic.config import Settings
 from seqcritic.contracts.method import Method, Outcome
 from seqcritic.contracts.networks import NetworkSpec, follow
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Share, SharedGenerator
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.build import build_method, build_networks, count_numbers
 from seqcritic.methods.correction import FIRST_BETA
-from seqcritic.scores.score import Score
 from seqcritic.training.checkpoint import (
     load_optimiser,
     load_weights,

@@ -12,10 +12,10 @@ import torch
 
 from seqcritic.config import Settings
 from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.scores.score import Score
 
 NUM_SENTENCES = 512
 LITTLE = 0.3

@@ -1,56 +1,42 @@
-"""The score a run trains for, by its settings."""
+"""Scores made ready before anything is trained for them: a user's own is tried, texts are stored."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from seqcritic.config import ScoreSettings, Settings
+from seqcritic.config import Settings
 from seqcritic.data.task import Task, build_task
-from seqcritic.data.words import UNKNOWN_REFERENCE_WORD, UNKNOWN_WORD
 from seqcritic.errors import UserError
-from seqcritic.evaluation import load_user_function, try_user_function
-from seqcritic.scores.bleu import BleuScore
-from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.scores.function import FunctionScore
-from seqcritic.scores.rouge import RougeLScore
-from seqcritic.scores.score import Score
+from seqcritic.evaluation import build_score, is_function, load_user_score
+from seqcritic.scores.shared.function import try_on
 
-
-def is_function(settings: ScoreSettings) -> bool:
-    """Return whether the score is a user's own, `module:function`."""
-    return ":" in settings.name
+NUM_TRIED = 3  # examples on which a user's function is tried
 
 
 def try_score(settings: Settings, task: Task) -> None:
-    """Try a user's own score before the first update, and have the raw references ready that it will be given."""
-    if is_function(settings.score):
-        try_user_function(settings.score.name, task)
-        task.training_batch(0, 1, settings.seed).reference_texts()
+    """Try a user's own score before the first update, and have the raw texts ready that any score will be given."""
+    if is_function(settings):
+        _try_function(settings, task)
+    texts = task.training_batch(0, 1, settings.seed).texts
+    assert texts is not None
+    # Further references have no ids of their own, so that their texts are read for scores of tokens too.
+    if build_score(settings).unit == "text" or texts.encode is not None:
+        texts.references()
 
 
 def try_described_score(settings: Settings) -> None:
     """Load a user's own score and, where the validation text is there, try it."""
-    if not is_function(settings.score):
+    if not is_function(settings):
         return
-    load_user_function(settings.score.name)
+    load_user_score(settings)
     task = build_task(settings.data)
     try:
-        task.first_references(1)
+        task.first_examples(1)
     except UserError:
         return  # the recipe is looked at, not run: the text may be on another machine
-    try_user_function(settings.score.name, task)
+    _try_function(settings, task)
 
 
-def build_score(settings: ScoreSettings, task: Task) -> Score:
-    """Return the score whose increases are the rewards."""
-    if settings.name == "edit-distance":
-        return EditDistanceScore(settings.normalise, task.unknown)
-    if settings.name == "bleu":
-        return BleuScore(task.unknown)
-    if settings.name == "rouge-l":
-        return RougeLScore(task.unknown)
-
-    def decode_part(numbers: Sequence[int]) -> str:
-        return task.decode(numbers).replace(UNKNOWN_WORD, UNKNOWN_REFERENCE_WORD)
-
-    return FunctionScore(load_user_function(settings.name), task.decode, decode_part, task.lowercase)
+def _try_function(settings: Settings, task: Task) -> None:
+    try:
+        try_on(load_user_score(settings), task.first_examples(NUM_TRIED))
+    except UserError as error:
+        raise UserError(f"score.name: {error}") from error

@@ -9,14 +9,15 @@ from typing import Any
 
 from seqcritic.bootstrap import interval
 from seqcritic.config import DeviceName, Settings
+from seqcritic.contracts.score import Array, Score
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric, predict_batches, score_predictions, signature, surrogate
-from seqcritic.scores.corpus_bleu import CorpusBleu, corpus_chrf
-from seqcritic.scores.score import Array
+from seqcritic.evaluation import build_score, name_references, predict_batches, score_predictions, signature, surrogate
+from seqcritic.scores.bleu import BleuScore
+from seqcritic.scores.chrf import ChrfScore
 from seqcritic.settings_io import set_leaves, settings_from
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import Model, load_model
@@ -70,16 +71,24 @@ def judge_predictions(
     model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: Search, predictions: list[str]
 ) -> RunEvaluation:
     """Return all figures of a model's predictions by a search."""
-    metric = corpus_metric(model.settings)
-    judgement = score_predictions(predictions, evaluation_set.references, metric)
+    metric = build_score(model.settings)
+    judgement = score_predictions(predictions, evaluation_set, metric)
     return RunEvaluation(
         method=model.settings.method.label,
         split=split,
         score_name=metric.name,
         score=judgement.score,
         interval=interval([judgement.statistics], metric),
-        signature=signature(task, metric, split, len(evaluation_set.references), search, surrogate(model.settings)),
-        further=_further_scores(model.settings, task, predictions, evaluation_set.references),
+        signature=signature(
+            task,
+            metric,
+            split,
+            len(evaluation_set.references),
+            search,
+            surrogate(metric),
+            evaluation_set.num_references,
+        ),
+        further=_further_scores(model.settings, task, predictions, evaluation_set),
         sources=evaluation_set.sources,
         references=evaluation_set.references,
         predictions=predictions,
@@ -110,15 +119,24 @@ def _make_room(data: dict[str, Any], overrides: Sequence[str]) -> None:
 
 
 def _further_scores(
-    settings: Settings, task: Task, predictions: list[str], references: list[str]
+    settings: Settings, task: Task, predictions: list[str], evaluation_set: EvaluationSet
 ) -> dict[str, tuple[float, str]]:
     """Return the other figures a reader of BLEU expects: chrF, and BLEU by the paper's convention."""
     if settings.score.name != "bleu" or not isinstance(task, TranslationData):
         return {}
-    paper = CorpusBleu(tokenised=True)
-    tokenised = [[line.lower() for line in task.tokenised_lines(lines)] for lines in (predictions, references)]
-    totals = paper.statistics(*tokenised).sum(axis=0)
+    paper, chrf = BleuScore(tokenised=True), ChrfScore(lowercase=task.settings.target_tokens.lowercase)
+
+    def tokenise(lines: Sequence[str]) -> list[str]:
+        return [line.lower() for line in task.tokenised_lines(lines)]
+
+    references = evaluation_set.all_references
+    totals = paper.statistics(tokenise(predictions), [tokenise(own) for own in references]).sum(axis=0)
+    chrf_totals = chrf.statistics(predictions, references).sum(axis=0)
+
+    def describe(score: Score) -> str:
+        return "|".join(name_references(score.signature(), evaluation_set.num_references))
+
     return {
-        "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), "|".join(paper.signature())),
-        "chrF": corpus_chrf(predictions, references, task.settings.target_tokens.lowercase),
+        "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), describe(paper)),
+        "chrF": (float(chrf.of_totals(chrf_totals)), describe(chrf).removeprefix("score:")),
     }

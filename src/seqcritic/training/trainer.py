@@ -17,7 +17,7 @@ from seqcritic.config import PhaseSettings, Settings
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import build_task
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
-from seqcritic.evaluation import corpus_metric, judge, signature, surrogate
+from seqcritic.evaluation import build_score, judge, signature, surrogate
 from seqcritic.settings_io import told_from
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import (
@@ -35,7 +35,7 @@ from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS
 from seqcritic.training.phases import learning_rate, planned_phases, reason_to_end
 from seqcritic.training.progress import Progress
 from seqcritic.training.readiness import explained_variance, warning
-from seqcritic.training.rewards import build_score, try_score
+from seqcritic.training.rewards import try_score
 from seqcritic.training.start import check_start, load_start_actor, load_start_critic, network_digest
 from seqcritic.training.tracking import SilentTracker, Tracker
 
@@ -57,7 +57,7 @@ class Trainer:
         self.folder = folder
         self.display = display
         self.processes = processes
-        self.metric = corpus_metric(settings)
+        self.score = build_score(settings)
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
         if self.checkpoints.latest() is None:
             check_start(settings)
@@ -66,8 +66,8 @@ class Trainer:
             self.fingerprint = self.task.fingerprint()
             try_score(settings, self.task)
         self.phases = planned_phases(settings)
-        score = build_score(settings.score, self.task)
-        self.learner = Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, score, processes)
+        num_tokens = (self.task.num_source_tokens, self.task.num_target_tokens)
+        self.learner = Learner(settings, *num_tokens, self.score, processes)
         self.progress = Progress()
         self.started_from: dict[str, str] = {}  # digests of the networks that the run began with
         self._evaluation_sets: dict[str, EvaluationSet] = {}
@@ -202,7 +202,7 @@ class Trainer:
                 self.learner.best_actor = self.learner.actor_weights()
             scores = {"valid_score": score, "best_score": progress.best_score} | fit | readiness
             self._write("valid", phase, scores)
-            self._news = f"valid {self.metric.name} {score:.2f} (best {progress.best_score:.2f})"
+            self._news = f"valid {self.score.name} {score:.2f} (best {progress.best_score:.2f})"
             self.display.line(f"{phase} {progress.update}: {self._news}")
         self._keep_snapshot(phase)
         progress.evaluated_at = progress.update
@@ -229,7 +229,7 @@ class Trainer:
     def _score_on(self, split: str) -> float:
         def compute() -> float:
             actor, examples = self.learner.networks.actor, self._evaluation_set(split)
-            return judge(actor, self.task, examples, self.metric, between_batches=self._heed_own_signal).score
+            return judge(actor, self.task, examples, self.score, between_batches=self._heed_own_signal).score
 
         return self.processes.from_first(compute)
 
@@ -244,11 +244,12 @@ class Trainer:
     @cached_property
     def valid_signature(self) -> str:
         """What a reader must know of the validation scores that this run writes."""
-        num_sentences = len(self._evaluation_set("valid").references)
-        return signature(self.task, self.metric, "valid", num_sentences, trained=surrogate(self.settings))
+        valid = self._evaluation_set("valid")
+        trained, count = surrogate(self.score), valid.num_references
+        return signature(self.task, self.score, "valid", len(valid.references), trained=trained, num_references=count)
 
     def _is_better(self, score: float, best: float) -> bool:
-        return score < best if self.metric.lower_is_better else score > best
+        return score > best if self.score.higher_is_better else score < best
 
     def _should_end(self, phase: str, rules: PhaseSettings) -> bool:
         """Apply the phase's stopping rule, at evaluations only."""

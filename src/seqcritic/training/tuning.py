@@ -13,7 +13,7 @@ from seqcritic.config import DeviceName
 from seqcritic.data.task import Task
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
-from seqcritic.evaluation import corpus_metric, score_predictions
+from seqcritic.evaluation import build_score, score_predictions
 from seqcritic.training.model import Model
 from seqcritic.training.run_evaluation import load_for_evaluation
 from seqcritic.training.watching import Watch, unwatched
@@ -40,7 +40,7 @@ def tune_length_reward(
 
 def tune_model(model: Model, task: Task, width: int, watch: Watch = unwatched) -> tuple[float, dict[float, float]]:
     """Return the best ρ of a model on the validation set of a task, and the score of every ρ tried."""
-    metric = corpus_metric(model.settings)
+    metric = build_score(model.settings)
     valid = task.evaluation_set("valid")
     found = [
         hypotheses
@@ -53,9 +53,9 @@ def tune_model(model: Model, task: Task, width: int, watch: Watch = unwatched) -
             max(hypotheses, key=lambda each: (each.finished, each.log_probability + rho * len(each.tokens)))
             for hypotheses in found
         ]
-        return score_predictions([task.decode(each.tokens) for each in best], valid.references, metric).score
+        return score_predictions([task.decode(each.tokens) for each in best], valid, metric).score
 
-    sign = -1 if metric.lower_is_better else 1
+    sign = 1 if metric.higher_is_better else -1
     scores: dict[float, float] = {}
     while True:
         index = len(scores)

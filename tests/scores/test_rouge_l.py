@@ -7,7 +7,8 @@ import torch
 from pairs import UNKNOWN, as_words, random_pairs, scores_of
 from rouge_score.rouge_scorer import RougeScorer
 
-from seqcritic.scores.rouge import RougeLScore
+from seqcritic.contracts.score import Scorable
+from seqcritic.scores.rouge_l import RougeLScore
 
 
 @pytest.mark.parametrize("unknown", [UNKNOWN, None])
@@ -43,13 +44,13 @@ def test_edges(prediction: list[int], reference: list[int], last: float):
 
 def test_scores_have_the_default_precision():
     one = torch.ones(1, dtype=torch.int64)
-    assert RougeLScore(None).prefix_scores(one[None], one, one[None], one).dtype == torch.float32
+    assert RougeLScore(None).prefix_scores(Scorable.of(one[None], one, one[None], one)).dtype == torch.float32
 
 
 def test_what_follows_a_reference_or_a_prediction_does_not_count():
     tokens, lengths = torch.tensor([[2, 3, 4, 5]]), torch.tensor([3])
     score = RougeLScore(None)
-    cut = score.prefix_scores(tokens, lengths, torch.tensor([[2, 3]]), torch.tensor([2]))
-    followed = score.prefix_scores(tokens, lengths, torch.tensor([[2, 3, 4, 5]]), torch.tensor([2]))
+    cut = score.prefix_scores(Scorable.of(tokens, lengths, torch.tensor([[2, 3]]), torch.tensor([2])))
+    followed = score.prefix_scores(Scorable.of(tokens, lengths, torch.tensor([[2, 3, 4, 5]]), torch.tensor([2])))
     assert torch.equal(followed, cut)
     assert cut[0, 4] == cut[0, 3]

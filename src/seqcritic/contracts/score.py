@@ -1,0 +1,200 @@
+"""The score's contract: what a model is trained for and what is reported of it, one object.
+
+`score` judges whole predictions, `prefix_scores` every prefix, from which rewards are made; `lookahead`, where a score
+has one, tells what every next token promises. The corpus side is a function of sums over sentences, so that a bootstrap
+needs the summands alone: `statistics` and `of_totals`, with the `signature` that makes a figure comparable.
+
+Shapes: B examples, T prediction tokens, R references of an example, U reference tokens, K summands.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+Array = npt.NDArray[np.float64]
+References: TypeAlias = str | Sequence[str]
+"""The gold answers of one example: one text, or several."""
+Decode = Callable[[list[int]], str]
+Text = TypeVar("Text")
+
+
+def all_of(references: References) -> tuple[str, ...]:
+    """The references of one example, where there may be one or several."""
+    return (references,) if isinstance(references, str) else tuple(references)
+
+
+@dataclass(frozen=True)
+class Scorable:
+    """Predictions with all that they may be compared with; texts are read only when a score asks for them.
+
+    Lengths count tokens without the end token. An example with fewer references than R has its first one repeated:
+    the best of several, the nearest of several and clipped counts are the same.
+    """
+
+    predictions: Tensor  # [B, T] ids
+    lengths: Tensor  # [B]
+    references: Tensor  # [B, R, U] ids
+    reference_lengths: Tensor  # [B, R]
+    decode: Decode | None = None
+    read_references: Callable[[], list[tuple[str, ...]]] | None = None
+    read_sources: Callable[[], list[str]] | None = None
+
+    @classmethod
+    def of(cls, predictions: Tensor, lengths: Tensor, references: Tensor, reference_lengths: Tensor) -> Scorable:
+        """Predictions [B, T] with one reference each [B, U], without texts."""
+        return cls(predictions, lengths, references[:, None], reference_lengths[:, None])
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    def prediction_texts(self) -> list[str]:
+        """The predictions as texts [B]."""
+        assert self.decode is not None, "predictions that were made of tokens alone have no texts to score"
+        rows = zip(self.predictions.tolist(), self.lengths.tolist(), strict=True)
+        return [self.decode(prediction[:length]) for prediction, length in rows]
+
+    def reference_texts(self) -> list[tuple[str, ...]]:
+        """All references of each example as they stand in the data [B]; the first is the one that is learnt from."""
+        assert self.read_references is not None, "a batch that was made of tokens alone has no texts to score"
+        return self.read_references()
+
+    def source_texts(self) -> list[str]:
+        """The sources as they stand in the data [B]."""
+        assert self.read_sources is not None, "a batch that was made of tokens alone has no texts to score"
+        return self.read_sources()
+
+    def prefixes(self, rows: Tensor, ends: Tensor) -> Scorable:
+        """The first `ends` [N] tokens of the predictions `rows` [N]."""
+        chosen = rows.tolist()
+        return replace(
+            self,
+            predictions=self.predictions[rows],
+            lengths=ends,
+            references=self.references[rows],
+            reference_lengths=self.reference_lengths[rows],
+            read_references=_select(self.read_references, chosen),
+            read_sources=_select(self.read_sources, chosen),
+        )
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What a score is built of: how the texts it will see are made of tokens, and the settings of `score`."""
+
+    tokens: str = "characters"
+    """What a token is: characters, words, whitespace (text that comes tokenised) or subwords."""
+    unknown: int | None = None
+    """The token that stands for all unknown ones and so matches nothing."""
+    unknown_word: str = ""
+    """What an unknown token reads in the text of a prediction."""
+    lowercase: bool = False
+    """Whether case is left out of the comparison, as the model writes none."""
+    split: Callable[[str], list[str]] | None = None
+    """Makes the counted words of a text; None where characters are counted."""
+    rules: str = ""
+    """The name of `split` in a signature."""
+    normalise: bool = False
+    """score.normalise"""
+    capped: bool = False
+    """score.capped"""
+
+
+class Score(ABC):
+    """A score of predictions against references.
+
+    An unknown token of a prediction matches nothing, an unknown token of the reference neither. Rewards are sums and
+    differences of what `score` and `prefix_scores` return: there larger is always better, and the empty prediction has
+    0. `higher_is_better` is of the corpus score in tables.
+    """
+
+    name: str
+    """The corpus score in tables, such as CER."""
+    higher_is_better: bool = True
+    unit: ClassVar[Literal["text", "tokens"]]
+    """What rewards are made of. A score of texts is asked for as few predictions as will do."""
+    has_lookahead: ClassVar[bool] = False
+    surrogate: str = ""
+    """`NAME:UNIT` of what rewards are made of, where that is not what the corpus score counts."""
+    description: str = ""
+    """What rewards add up to, in words."""
+
+    @classmethod
+    def build(cls, options: ScoreOptions) -> Self:
+        """The score for texts and settings such as these."""
+        return cls()
+
+    @abstractmethod
+    def score(self, batch: Scorable) -> Tensor:
+        """R(Ŷ) [B] of whole predictions."""
+
+    def prefix_scores(self, batch: Scorable) -> Tensor:
+        """R [B, T + 1] of the prefixes of all lengths; those longer than a prediction keep its last score."""
+        steps = torch.arange(batch.predictions.shape[1] + 1, device=batch.lengths.device)
+        counted = steps <= batch.lengths[:, None]
+        rows, ends = counted.nonzero(as_tuple=True)
+        found = self.score(batch.prefixes(rows, ends))
+        table = found.new_zeros(counted.shape)
+        table[rows, ends] = found
+        return hold_last(table, batch.lengths)
+
+    def lookahead(self, batch: Scorable) -> Tensor | None:
+        """R [B, T, U + 1] of Ŷ_1..t-1 with one token more, if no more of the prediction is right; None: not known.
+
+        The token is each of the first reference's, for only those can be right. The last entry, and those of positions
+        beyond its length, are of a token that is not in the reference.
+        """
+        return None
+
+    @abstractmethod
+    def statistics(
+        self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None = None
+    ) -> Array:
+        """Each sentence's summands [sentences, K]."""
+
+    @abstractmethod
+    def of_totals(self, totals: Array) -> Array:
+        """Corpus scores [...] of sums [..., K]."""
+
+    @abstractmethod
+    def signature(self) -> list[str]:
+        """`score:NAME` and what else of the score's computation changes the figure."""
+
+
+def hold_last(prefixes: Tensor, lengths: Tensor) -> Tensor:
+    """Prefix scores [B, T + 1] with those beyond the lengths [B] replaced by the last one that counts."""
+    steps = torch.arange(prefixes.shape[1], device=prefixes.device)
+    return prefixes.gather(1, torch.minimum(steps, lengths[:, None]))
+
+
+def rewards_from_prefixes(prefixes: Tensor, mask: Tensor) -> Tensor:
+    """Rewards r_t = R(Ŷ_1..t) − R(Ŷ_1..t-1) [B, T] from prefix scores [B, T + 1] and the mask [B, T] of what counts.
+
+    They sum to R(Ŷ), the score of the empty prediction being 0.
+    """
+    return (prefixes[:, 1:] - prefixes[:, :-1]) * mask
+
+
+def rewards_at_end(scores: Tensor, mask: Tensor) -> Tensor:
+    """Rewards [B, T] where all of R(Ŷ) [B] falls on the last token that the mask [B, T] counts."""
+    last = mask & ~torch.nn.functional.pad(mask[:, 1:], (0, 1))
+    return scores[:, None] * last
+
+
+def _select(read: Callable[[], list[Text]] | None, rows: list[int]) -> Callable[[], list[Text]] | None:
+    """What reads some of the texts, where they can be read."""
+    if read is None:
+        return None
+
+    def read_some() -> list[Text]:
+        texts = read()
+        return [texts[row] for row in rows]
+
+    return read_some
