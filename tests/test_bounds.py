@@ -15,6 +15,7 @@ from seqcritic.cli import main
 from seqcritic.config import Settings
 from seqcritic.data_settings import SpellingSettings, TranslationSettings
 from seqcritic.errors import UserError
+from seqcritic.method_settings import method_section
 from seqcritic.settings_io import set_leaf, settings_from
 from support import Refusal
 
@@ -43,7 +44,7 @@ def kinds(annotation: Any) -> Iterator[Any]:
 NUMBERS = {
     f"{task.model_fields['task'].default}: {key}": (task, key, kind)
     for task in (SpellingSettings, TranslationSettings)
-    for key, kind in [*numbers(Settings), *numbers(task, "data.")]
+    for key, kind in [*numbers(Settings), *numbers(method_section(), "method."), *numbers(task, "data.")]
     if not key.startswith("data.") or key.split(".")[1] in task.model_fields
 }
 
