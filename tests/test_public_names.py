@@ -9,6 +9,8 @@ import seqcritic
 
 @pytest.mark.parametrize("name", seqcritic.__all__)
 def test_every_public_name_is_found(name: str):
+    if name == "HuggingFaceActor":
+        pytest.importorskip("transformers")
     assert getattr(seqcritic, name) is not None
 
 

@@ -3,50 +3,91 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqcritic.comparing.compare import compare
     from seqcritic.config import Settings
+    from seqcritic.contracts.actor import Actor, SpecialTokens
+    from seqcritic.contracts.critic import Critic
+    from seqcritic.contracts.method import Method
     from seqcritic.contracts.method_registry import register_method
+    from seqcritic.contracts.registry import register_score
+    from seqcritic.contracts.score import Score
+    from seqcritic.decoding.search import Search
+    from seqcritic.diagnosing.diagnose import diagnose
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
+    from seqcritic.inspecting.load import inspect
+    from seqcritic.methods import losses
+    from seqcritic.models.hf.actor import HuggingFaceActor
     from seqcritic.report.pages import render_page
+    from seqcritic.scores.shared.function import as_score
     from seqcritic.settings_io import load_recipe, recipe_names
     from seqcritic.training.callbacks import Callback
+    from seqcritic.training.export import export
     from seqcritic.training.model import Model, load_model
     from seqcritic.training.run_evaluation import evaluate
     from seqcritic.training.train import train
 
+    __version__: str
+
 _PLACES = {
+    "Actor": "contracts.actor",
     "Callback": "training.callbacks",
+    "Critic": "contracts.critic",
+    "HuggingFaceActor": "models.hf.actor",
     "Interrupted": "errors",
+    "Method": "contracts.method",
     "Model": "training.model",
     "NonFiniteError": "errors",
+    "Score": "contracts.score",
+    "Search": "decoding.search",
     "Settings": "config",
+    "SpecialTokens": "contracts.actor",
     "UserError": "errors",
+    "as_score": "scores.shared.function",
     "compare": "comparing.compare",
+    "diagnose": "diagnosing.diagnose",
     "evaluate": "training.run_evaluation",
+    "export": "training.export",
+    "inspect": "inspecting.load",
     "load_model": "training.model",
     "load_recipe": "settings_io",
     "recipe_names": "settings_io",
     "register_method": "contracts.method_registry",
+    "register_score": "contracts.registry",
     "render_page": "report.pages",
     "train": "training.train",
 }
 
 __all__ = [
+    "Actor",
     "Callback",
+    "Critic",
+    "HuggingFaceActor",
     "Interrupted",
+    "Method",
     "Model",
     "NonFiniteError",
+    "Score",
+    "Search",
     "Settings",
+    "SpecialTokens",
     "UserError",
+    "__version__",
+    "as_score",
     "compare",
+    "diagnose",
     "evaluate",
+    "export",
+    "inspect",
     "load_model",
     "load_recipe",
+    "losses",
     "recipe_names",
     "register_method",
+    "register_score",
     "render_page",
     "train",
 ]
@@ -54,6 +95,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: torch takes seconds to load and help should not wait for it."""
+    if name == "__version__":
+        return version("seqcritic")
+    if name == "losses":
+        return import_module("seqcritic.methods.losses")
     if name not in _PLACES:
         raise AttributeError(f"module 'seqcritic' has no attribute '{name}'")
     return getattr(import_module(f"seqcritic.{_PLACES[name]}"), name)

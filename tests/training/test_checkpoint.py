@@ -21,6 +21,7 @@ from seqcritic.training.checkpoint import (
     read_description,
     read_tensors,
     under,
+    weights_of,
     write_folder,
 )
 from seqcritic.training.progress import Progress
@@ -165,3 +166,16 @@ def unfinished_run(finished_run: Path, tmp_path_factory: pytest.TempPathFactory)
     shutil.rmtree(latest)
     shutil.copytree(run / "checkpoints" / f"{int(latest.name) - 1:08d}", latest)
     return run
+
+
+def test_what_a_network_keeps_beside_its_weights_is_stored_too():
+    trained = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    trained.register_buffer("made_anew", torch.ones(2), persistent=False)
+    trained(torch.randn(8, 2, generator=torch.Generator().manual_seed(0)))
+    stored = {name: tensor.clone() for name, tensor in weights_of(trained).items()}
+    assert {"1.running_mean", "1.running_var", "0.weight"} <= set(stored)
+    assert "made_anew" not in stored
+    fresh = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    load_weights(fresh, stored, "x")
+    assert torch.equal(fresh[1].running_mean, trained[1].running_mean)
+    assert bool(fresh[1].running_mean.any())

@@ -102,8 +102,13 @@ def _damage(path: Path, why: str) -> UserError:
 
 
 def weights_of(network: nn.Module) -> dict[str, Tensor]:
-    """Return the weights by name, each once: an embedding that two layers share has one name."""
-    return {name: parameter.detach() for name, parameter in network.named_parameters()}
+    """Return the weights by name, each once: an embedding that two layers share has one name.
+
+    What else a network keeps, running means for example, is among them; what it makes anew by itself is not.
+    """
+    kept = network.state_dict()
+    parameters = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    return parameters | {name: buffer for name, buffer in network.named_buffers() if name in kept}
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor], place: str) -> None:
