@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from seqcritic.cli import main
+from seqcritic.comparing import jobs
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.method_settings import typical_costs
 
@@ -134,6 +136,19 @@ class Fork:
         code = self.poll(flags=0)
         assert code is not None
         return code
+
+
+def start_in_forks(patch: pytest.MonkeyPatch) -> list[str]:
+    """Let the runs of a comparison be forks of this process; return the names of those that are started, in order."""
+    started: list[str] = []
+
+    def fork(command: list[str], **options: object) -> Fork:
+        started.append(Path(command[-1]).name)
+        return Fork(*command[command.index("train") :])
+
+    patch.setattr(jobs, "Popen", fork)
+    patch.setattr(jobs, "POLL_SECONDS", 0.01)
+    return started
 
 
 def train_here(recipe: Path, out: Path, *overrides: str) -> Path:

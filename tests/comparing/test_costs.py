@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from seqcritic.cli import main
-from seqcritic.comparing import costs, jobs
+from seqcritic.comparing import costs
 from seqcritic.comparing.costs import needed_costs, with_costs
 from seqcritic.comparing.plan import budget
 from seqcritic.config import Settings
@@ -22,7 +22,7 @@ from seqcritic.settings_io import load_recipe
 from seqcritic.training.calibration import measure_seconds
 from seqcritic.training.learner import Learner
 from seqcritic.training.run_folder import read_settings
-from support import Fork, Refusal, records, snapshot, write_recipe
+from support import Refusal, records, snapshot, start_in_forks, write_recipe
 
 EVIDENCE = Path(__file__).parents[2] / "benchmarks" / "evidence"
 LABELS = ("likelihood", "reinforce", "actor-critic")
@@ -55,19 +55,6 @@ def measuring(monkeypatch: pytest.MonkeyPatch) -> Measuring:
     stand_in = Measuring()
     monkeypatch.setattr(costs, "measure_seconds", stand_in)
     return stand_in
-
-
-def run_in_forks(patch: pytest.MonkeyPatch) -> list[str]:
-    """Let the runs of a comparison be forks of this process; return the list in which their folders are noted."""
-    started: list[str] = []
-
-    def fork(command: list[str], **options: object) -> Fork:
-        started.append(Path(command[-1]).name)
-        return Fork(*command[command.index("train") :])
-
-    patch.setattr(jobs, "Popen", fork)
-    patch.setattr(jobs, "POLL_SECONDS", 0.01)
-    return started
 
 
 def test_every_method_of_a_comparison_is_measured_in_turns(bare_recipe: Path, monkeypatch: pytest.MonkeyPatch):
@@ -131,7 +118,7 @@ def test_a_comparison_measures_once_and_keeps_what_it_measured(
     bare_recipe: Path, measuring: Measuring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     out = tmp_path / "out"
-    started = run_in_forks(monkeypatch)
+    started = start_in_forks(monkeypatch)
     command = ["compare", str(bare_recipe), "--out", str(out), "--methods", ",".join(LABELS)]
     assert main(command) == 0
     assert measuring.asked == [("reinforce", "actor-critic", "critic", "actor-critic+likelihood")]
@@ -196,7 +183,7 @@ def test_damaged_costs_are_refused(
 def test_an_ablation_measures_too(
     bare_recipe: Path, measuring: Measuring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    run_in_forks(monkeypatch)
+    start_in_forks(monkeypatch)
     command = ["ablate", str(bare_recipe), "--rows", "baseline", "--out", str(tmp_path / "out")]
     assert main(command) == 0
     assert main(command) == 0

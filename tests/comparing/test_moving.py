@@ -11,7 +11,7 @@ import pytest
 from seqcritic.cli import main
 from seqcritic.comparing import jobs
 from seqcritic.training.run_folder import read_settings
-from support import Fork, Refusal, method_overrides, outcome, train_here, write_recipe, write_text
+from support import Refusal, method_overrides, outcome, start_in_forks, train_here, write_recipe, write_text
 
 METHODS = ("likelihood", "actor-critic")
 
@@ -25,19 +25,6 @@ def short_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe whose runs take less time than a process takes to start."""
     phases = {phase: {"updates": 6, "learning_rate": 0.01} for phase in ("actor", "critic", "train")}
     return write_recipe(tmp_path_factory.mktemp("moving"), phases=phases)
-
-
-def start_in_forks(patch: pytest.MonkeyPatch) -> list[str]:
-    """Let the runs of a comparison be forks of this process; return the names of those that are started, in order."""
-    started: list[str] = []
-
-    def fork(command: list[str], **options: object) -> Fork:
-        started.append(Path(command[-1]).name)
-        return Fork(*command[command.index("train") :])
-
-    patch.setattr(jobs, "Popen", fork)
-    patch.setattr(jobs, "POLL_SECONDS", 0.01)
-    return started
 
 
 @pytest.fixture

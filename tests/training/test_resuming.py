@@ -32,6 +32,7 @@ KILLED_AT = {"actor-critic": (8, 28, 48), "mixer": (8, 24, 32)}
 OPTIONS = [
     "actor.encoder=window",
     "actor.dropout=0.2",
+    "method.reward_dropout=held",
     "critic.dropout=0.2",
     "critic.tied=true",
     "method.samples=2",
@@ -72,6 +73,7 @@ def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: 
         ("actor-critic", ["critic.from_actor=true", "critic.adds_outlook=true"]),
         ("actor-critic", ["critic.columns=12", "critic.from_actor=true", "critic.dropout=0.2"]),
         ("actor-critic", ["method.correction=auto", "method.likelihood_weight=0.1"]),
+        ("actor-critic", ["actor.dropout=0.2", "method.reward_dropout=none", "method.likelihood_weight=0.1"]),
     ],
 )
 def test_kills_in_every_phase_change_nothing(label: str, options: list[str], recipe: Path, tmp_path: Path):
