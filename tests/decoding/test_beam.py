@@ -16,6 +16,7 @@ from seqcritic.decoding.sampling import default_caps, greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses
+from seqcritic.tensors import rows as all_rows
 
 EVERYTHING = 1_000_000  # as num_best: nothing is dropped, so no row stops before its cap
 REWARDS = [0.0, 0.3, 1.0, 50.0, -0.4, -50.0]
@@ -36,7 +37,7 @@ def make_actor(seed: int, num_tokens: int = 4, scale: float = 3.0, end_bias: flo
 @torch.no_grad()
 def rescore(actor: RecurrentActor, source: list[int], sequences: list[tuple[int, ...]]) -> list[float]:
     """Return the log-probability of sequences of one length, each in one run over the whole of it."""
-    memory, tokens = actor.encode(*pad([source])).repeat(len(sequences)), torch.tensor(sequences)
+    memory, tokens = all_rows.repeat(actor.encode(*pad([source])), len(sequences)), torch.tensor(sequences)
     log_probs = torch.log_softmax(actor.score(memory, tokens)[0], dim=2)
     return log_probs.gather(2, tokens[:, :, None]).sum(dim=(1, 2)).tolist()
 

@@ -9,6 +9,7 @@ from seqcritic.data.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy, sample
 from seqcritic.models.actor import RecurrentActor
+from seqcritic.tensors import rows as all_rows
 
 SIZES = ActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)
 
@@ -19,7 +20,7 @@ def make_actor() -> RecurrentActor:
 
 def test_samples_follow_the_distribution_and_report_it():
     actor = make_actor()
-    memory = actor.encode(*pad([[1, 2, 3]])).repeat(20_000)
+    memory = all_rows.repeat(actor.encode(*pad([[1, 2, 3]])), 20_000)
     drawn = sample(actor, memory, torch.full((20_000,), 4), torch.Generator().manual_seed(0))
     frequencies, probabilities = torch.bincount(drawn.tokens[:, 0], minlength=5) / 20_000, drawn.probabilities.padded()
     assert torch.allclose(frequencies.double(), probabilities[0, 0], atol=0.015)
@@ -37,7 +38,7 @@ def test_samples_follow_the_distribution_and_report_it():
 def test_masks_end_with_the_end_token_or_the_cap():
     actor = make_actor()
     caps = torch.tensor([1, 2, 5, 5, 5, 5])
-    memory = actor.encode(*pad([[1, 2, 3]])).repeat(len(caps))
+    memory = all_rows.repeat(actor.encode(*pad([[1, 2, 3]])), len(caps))
     drawn = sample(actor, memory, caps, torch.Generator().manual_seed(3))
     for tokens, mask, cap in zip(drawn.tokens.tolist(), drawn.mask.tolist(), caps.tolist(), strict=True):
         length = tokens.index(END) + 1 if END in tokens[:cap] else cap

@@ -17,6 +17,7 @@ from seqcritic.decoding.sampling import Sample
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.dropout import Masks
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 
 NUM_TOKENS = 3
@@ -108,7 +109,7 @@ def make_world(actor: RecurrentActor, shaping: bool = True, masks: Masks | None 
     tokens = torch.tensor([[*sequence, *[END] * (NUM_STEPS - len(sequence))] for sequence in sequences])
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     mask = torch.arange(NUM_STEPS) < lengths[:, None]
-    memory = actor.encode(batch.sources, batch.source_mask, masks).repeat(len(sequences))
+    memory = all_rows.repeat(actor.encode(batch.sources, batch.source_mask, masks), len(sequences))
     logits, states = actor.score(memory, tokens)
     words = (mask & (tokens != END)).sum(1)
     references = batch.references.expand(len(sequences), -1)

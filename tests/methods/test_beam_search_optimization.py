@@ -21,6 +21,7 @@ from seqcritic.methods.beam_search_optimization import (
     violation_costs,
 )
 from seqcritic.scores.bleu import BleuScore
+from seqcritic.tensors import rows as all_rows
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
 
@@ -202,7 +203,7 @@ def test_the_rivals_margins_are_those_of_the_search():
         assert not torch.equal(rival[: place + 1], ours[: place + 1])
 
         def log_probability(sequence: Tensor, row: int = row, place: int = place) -> float:
-            logits, _ = actor.score(memory.select(torch.tensor([row])), sequence[None])
+            logits, _ = actor.score(all_rows.select(memory, torch.tensor([row])), sequence[None])
             steps = torch.log_softmax(logits[0], 1).gather(1, sequence[:, None])[: place + 1, 0]
             ended = (sequence[: place + 1] == END).cumsum(0) - (sequence[: place + 1] == END).long() > 0
             return steps[~ended].sum().item()

@@ -16,6 +16,7 @@ from seqcritic.decoding.sampling import sample
 from seqcritic.methods import counted_losses, losses, vocabulary_sums
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.recurrence import reference_loops
+from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
 
@@ -108,7 +109,7 @@ def test_what_an_actor_has_drawn_itself_needs_no_second_read_out(
     settings = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None, **read_out)
     actor = RecurrentActor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(2)).double()
     memory = actor.encode(*pad([[1, 2, 3], [4], [2, 1]]))
-    fixed = memory.detach()
+    fixed = all_rows.detach(memory)
     drawn = sample(actor, fixed, torch.tensor([3, 6, 5]), torch.Generator().manual_seed(3))
     features, _ = actor.features(memory, drawn.tokens, drawn.mask)
     weights = torch.randn(drawn.tokens.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(4))

@@ -10,6 +10,7 @@ from seqcritic.data.batch import pad
 from seqcritic.models import hypotheses
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses, Keys
+from seqcritic.tensors import rows as all_rows
 
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]
 WIDTH = 3
@@ -55,7 +56,9 @@ def test_steps_and_logits_are_those_of_the_decoder(
             parents += torch.arange(len(rows))[:, None] * width
         tokens, width = torch.randint(num_tokens, (len(rows) * WIDTH,), generator=generator), WIDTH
         live = search.step(live, parents.flatten(), tokens)
-        state = actor.step(memory.select(rows.repeat_interleave(WIDTH)), state.select(parents.flatten()), tokens)
+        state = actor.step(
+            all_rows.select(memory, rows.repeat_interleave(WIDTH)), all_rows.select(state, parents.flatten()), tokens
+        )
     assert live.hidden.std() > 0.01
 
 

@@ -11,6 +11,7 @@ from seqcritic.models import native_recurrence, native_step
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.recurrence import attended_scan, gated_scan
 from seqcritic.native.kernels import SWITCH, Kernels, kernels_for
+from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packing import pack
 
 SIZES = (1, 3, 17, 100)
@@ -145,10 +146,10 @@ def test_a_step_equals_the_one_in_pytorch_alone(num_rows, kind, monkeypatch):
     def run() -> list[Tensor]:
         memory = actor.encode(sources, torch.arange(6) < LENGTHS.clamp(min=1)[:, None])
         rows = torch.arange(num_rows)
-        states = [actor.start(memory).select(rows)]
+        states = [all_rows.select(actor.start(memory), rows)]
         for read in tokens:
-            states.append(actor.step(memory.select(rows), states[-1], read))
-        kept = [states[1].gates.clone(), actor.step(memory.select(rows), states[1], tokens[1]).hidden]
+            states.append(actor.step(all_rows.select(memory, rows), states[-1], read))
+        kept = [states[1].gates.clone(), actor.step(all_rows.select(memory, rows), states[1], tokens[1]).hidden]
         assert torch.equal(kept[1], states[2].hidden), "a step changed the state it was given"
         return [field for state in states for field in state[:3]]
 

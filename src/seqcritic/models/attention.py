@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.models.dropout import Masks
-from seqcritic.tensors import rows as all_rows
 
 
 class Memory(NamedTuple):
@@ -26,18 +25,6 @@ class Memory(NamedTuple):
     keys: Tensor  # [B, S, A], 2(U h + b)
     penalty: Tensor  # [B, S], 0 inside and -inf on padding
     masks: Masks | None = None  # what the decoder drops of each row; None: nothing
-
-    def repeat(self, times: int) -> Memory:
-        """Return the memory with every example standing `times` times in a row."""
-        return all_rows.repeat(self, times)
-
-    def select(self, rows: Tensor) -> Memory:
-        """Return the memory of some examples."""
-        return all_rows.select(self, rows)
-
-    def detach(self) -> Memory:
-        """Return the same memory as a constant."""
-        return all_rows.detach(self)
 
 
 class Attention(nn.Module):

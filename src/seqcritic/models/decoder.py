@@ -11,7 +11,6 @@ Shapes: B examples, T tokens, V vocabulary, H state, C memory, X extra input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -24,7 +23,6 @@ from seqcritic.models.lookup import project_table, project_tokens
 from seqcritic.models.native_step import next_hidden, step_kernels, take_glimpse
 from seqcritic.models.read_out import build_read_out
 from seqcritic.models.recurrence import attended_scan, plain_loops
-from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.packing import pack
 from seqcritic.tensors.rows import Shared
@@ -47,15 +45,6 @@ class State(NamedTuple):
     gates: Tensor  # [B, 3H], the state's share of the next gates
     fixed: Shared[Fixed]
     kept: Tensor | None  # [B, H + C], what dropout keeps of state and glimpse in the read-out
-
-    def select(self, rows: Tensor) -> State:
-        """Return the states of some examples."""
-        return all_rows.select(self, rows)
-
-    @staticmethod
-    def stack(states: Sequence[State]) -> State:
-        """Return the examples of several states of one sequence, one after the other."""
-        return all_rows.cat(states)
 
 
 def pass_gates(inputs: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
