@@ -17,7 +17,7 @@ from seqcritic.data.task import build_task
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.environment import set_up_process
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import recipe_learner
 
 NUM_UPDATES = 50
 
@@ -42,7 +42,7 @@ def main() -> None:
     data = build_task(settings.data)
     size = settings.training.batch
     score = TimedScore(settings.score.normalise)
-    learner = Learner(settings, data.num_source_tokens, data.num_target_tokens, score)
+    learner = recipe_learner(settings, data.num_source_tokens, data.num_target_tokens, score)
     learner.start_phase("train")
     started = time.perf_counter()
     for index in range(NUM_UPDATES):

@@ -32,7 +32,7 @@ from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.distributed import Processes, join_processes
 from seqcritic.training.environment import set_up_process
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import Learner, recipe_learner
 
 # Vocabulary, length, size of every layer, batch.
 WORKLOADS = {"a10": (40, 10, 100, 100), "a30": (40, 30, 100, 100), "b": (8000, 20, 256, 64)}
@@ -49,7 +49,7 @@ def build(label: str, vocabulary: int, size: int, processes: Processes) -> Learn
     names = ("embedding", "hidden", "attention")
     sizes = [f"{network}.{name}={size}" for network in ("actor", "critic") for name in names]
     settings = with_method(load_recipe("demo", [*sizes, "start.actor=null", "start.critic=null"]), label)
-    learner = Learner(settings, vocabulary, vocabulary, EditDistanceScore(normalise=False), processes)
+    learner = recipe_learner(settings, vocabulary, vocabulary, EditDistanceScore(normalise=False), processes)
     learner.start_phase("train")
     return learner
 

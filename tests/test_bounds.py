@@ -16,6 +16,7 @@ from seqcritic.config import Settings
 from seqcritic.data_settings import SpellingSettings, TranslationSettings
 from seqcritic.errors import UserError
 from seqcritic.method_settings import method_section
+from seqcritic.models.settings import GruActorSettings, GruCriticSettings
 from seqcritic.settings_io import set_leaf, settings_from
 from support import Refusal
 
@@ -41,10 +42,15 @@ def kinds(annotation: Any) -> Iterator[Any]:
         yield from kinds(part)
 
 
+SECTIONS = {"method.": method_section(), "actor.": GruActorSettings, "critic.": GruCriticSettings}
 NUMBERS = {
     f"{task.model_fields['task'].default}: {key}": (task, key, kind)
     for task in (SpellingSettings, TranslationSettings)
-    for key, kind in [*numbers(Settings), *numbers(method_section(), "method."), *numbers(task, "data.")]
+    for key, kind in [
+        *numbers(Settings),
+        *(each for prefix, section in SECTIONS.items() for each in numbers(section, prefix)),
+        *numbers(task, "data."),
+    ]
     if not key.startswith("data.") or key.split(".")[1] in task.model_fields
 }
 

@@ -2,7 +2,7 @@
 
     python benchmarks/evidence/token_values.py TITLE=CRITIC=RUN … --out docs/results/gradients/token-values.json
 
-The figures are those of `seqcritic diagnose` (seqcritic/diagnosing/token_values.py), on 128 validation examples, for a
+The figures are those of `seqcritic diagnose` (seqcritic/methods/token_values.py), on 128 validation examples, for a
 run of the critic's pre-training; beside them stands what the run of joint training that started from it came to. Where
 there was none, RUN is left empty.
 """

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqcritic.config import ActorSettings
 from seqcritic.data.batch import Batch
+from seqcritic.models.settings import GruActorSettings
 
 NOTE = (
     "products: only for tokens that count, none for padding; recurrent products one step at a time, their weight "
@@ -29,7 +29,7 @@ class Layer:
     rows: tuple[int, ...]
 
 
-def layers_of(settings: ActorSettings, vocabulary: int, batch: Batch) -> list[Layer]:
+def layers_of(settings: GruActorSettings, vocabulary: int, batch: Batch) -> list[Layer]:
     """Return the weight matrices of an actor with a bidirectional encoder."""
     embedding, hidden, attention = settings.embedding, settings.hidden, settings.attention
     memory = 2 * hidden

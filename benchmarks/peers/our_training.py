@@ -21,7 +21,7 @@ from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.shared.token_score import TokenScore
 from seqcritic.settings_io import settings_from
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import recipe_learner
 from side_by_side.layers import count
 from side_by_side.workloads import WORKLOADS, Pair, Workload
 
@@ -109,7 +109,7 @@ class Training:
         method = request.get("method", request["kind"])
         settings = settings_of(workload, method, request.get("tied", False))
         self.score = TimedScore(BleuScore(None) if request.get("score") == "bleu" else EditDistanceScore(False))
-        self.learner = Learner(settings, workload.vocabulary, workload.vocabulary, self.score)
+        self.learner = recipe_learner(settings, workload.vocabulary, workload.vocabulary, self.score)
         self.batches = cycle([batch_of(pairs) for pairs in workload.batches(NUM_BATCHES)])
         self.limit = self._limit_lengths(request.get("lengths", "natural"))
         self.learner.start_phase("actor")

@@ -13,7 +13,7 @@ from seqcritic.data_settings import SpellingSettings
 from seqcritic.evaluation import build_score, judge
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import recipe_learner
 from side_by_side.workloads import Workload
 
 
@@ -24,7 +24,7 @@ class RecipeTraining(Training):
         settings = load_recipe(request["recipe"], ["method.name=likelihood"])
         workload = recipe_workload(settings)
         self.score, self.limit = TimedScore(EditDistanceScore(False)), None
-        self.learner = Learner(settings, workload.vocabulary, workload.vocabulary, self.score)
+        self.learner = recipe_learner(settings, workload.vocabulary, workload.vocabulary, self.score)
         self.batches = cycle([batch_of(pairs) for pairs in workload.batches(NUM_BATCHES)])
         self.learner.start_phase("actor")
         self._update(request["warm_up"])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from seqcritic.contracts.critic import Critic
     from seqcritic.contracts.method import Method
     from seqcritic.contracts.method_registry import register_method
-    from seqcritic.contracts.registry import register_score
+    from seqcritic.contracts.registry import register_actor, register_critic, register_score
     from seqcritic.contracts.score import Score
     from seqcritic.decoding.search import Search
     from seqcritic.diagnosing.diagnose import diagnose
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seqcritic.training.model import Model, load_model
     from seqcritic.training.run_evaluation import evaluate
     from seqcritic.training.train import train
+    from seqcritic.training.trainer import Trainer
 
     __version__: str
 
@@ -45,6 +46,7 @@ _PLACES = {
     "Search": "decoding.search",
     "Settings": "config",
     "SpecialTokens": "contracts.actor",
+    "Trainer": "training.trainer",
     "UserError": "errors",
     "as_score": "scores.shared.function",
     "compare": "comparing.compare",
@@ -55,6 +57,8 @@ _PLACES = {
     "load_model": "training.model",
     "load_recipe": "settings_io",
     "recipe_names": "settings_io",
+    "register_actor": "contracts.registry",
+    "register_critic": "contracts.registry",
     "register_method": "contracts.method_registry",
     "register_score": "contracts.registry",
     "render_page": "report.pages",
@@ -74,6 +78,7 @@ __all__ = [
     "Search",
     "Settings",
     "SpecialTokens",
+    "Trainer",
     "UserError",
     "__version__",
     "as_score",
@@ -86,6 +91,8 @@ __all__ = [
     "load_recipe",
     "losses",
     "recipe_names",
+    "register_actor",
+    "register_critic",
     "register_method",
     "register_score",
     "render_page",

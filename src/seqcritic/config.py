@@ -6,82 +6,33 @@ A recipe is a YAML file of this tree; `section.key=value` on the command line ov
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from seqcritic.contracts.registry import SCORES
-from seqcritic.data_settings import DataSettings, SpellingSettings
+from seqcritic.contracts.parts import ActorSettings, CriticSettings, OwnActorSettings, OwnCriticSettings, part_settings
+from seqcritic.contracts.registry import ACTORS, CRITICS, SCORES
+from seqcritic.data_settings import OBJECT, DataSettings, SpellingSettings
 from seqcritic.method_settings import MethodField, method_labels, method_settings, typical_costs
 from seqcritic.plugins import import_plugins
-from seqcritic.sections import Count, Factor, Paths, Positive, Rate, Section, Seed, Several, Size, Weight
+from seqcritic.sections import Count, Factor, Paths, Positive, Rate, Samples, Section, Seed, Several, Weight
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16", "float64"]
 
 
-class NetworkSettings(Section):
-    """Sizes of an encoder-decoder."""
-
-    section: ClassVar[str]
-    embedding: Size = 100
-    hidden: Size = 100
-    attention: Size = 100
-    initial_range: Rate | None = Field(
-        0.05, description="weights from U[-range, range], biases 0; null for U[-1/√n, 1/√n]"
-    )
-    dropout: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="of embeddings and read-out, the same units at all steps of a sequence; none in the paper",
-    )
-    tied: bool = Field(False, description="read out through the decoder's own embedding")
-    read_out: Size | None = Field(
-        None,
-        description="width of a tanh layer between state and glimpse and the matrix of the read-out; null: none. "
-        "A tied read-out has a linear layer as wide as the embedding",
-    )
-
-    @model_validator(mode="after")
-    def _widths_agree(self) -> Self:
-        if self.tied and self.read_out not in (None, self.embedding):
-            raise ValueError(
-                f"{self.section}.read_out: a tied read-out is as wide as the embedding ({self.embedding}), "
-                f"not {self.read_out}; leave read_out null or tied false"
-            )
-        return self
+def actor_settings(values: Any = None) -> ActorSettings:
+    """Validate a nested dictionary as the section of the actor's kind."""
+    return part_settings({} if values is None else values, ACTORS, ActorSettings, OwnActorSettings)
 
 
-class ActorSettings(NetworkSettings):
-    """The actor's sizes and its encoder."""
-
-    section = "actor"
-    encoder: Literal["bidirectional", "window"] = Field(
-        "bidirectional", description="a bidirectional GRU, or the paper's convolutional encoder (a window mean)"
-    )
+def critic_settings(values: Any = None) -> CriticSettings:
+    """Validate a nested dictionary as the section of the critic's kind."""
+    return part_settings({} if values is None else values, CRITICS, CriticSettings, OwnCriticSettings)
 
 
-class CriticSettings(NetworkSettings):
-    """Sizes of the critic."""
-
-    section = "critic"
-    reads_actor_states: bool = Field(True, description="feed the actor's detached states to the critic")
-    from_actor: bool = Field(
-        False,
-        description="begin phases.critic with the actor's weights: the critic then finds its place in the "
-        "reference from its first update. For the spelling task, with the sizes of the actor",
-    )
-    adds_outlook: bool = Field(
-        False,
-        description="add to the values what the score says of every next token, so that the network learns only what "
-        "will follow it. With score.shaping and a score that tells (docs/scores.md)",
-    )
-    columns: Size | None = Field(
-        None,
-        description="value so many tokens one by one, those of a batch's references and the actor's likeliest first "
-        "ones, and all others together: for large vocabularies; null: every token",
-    )
+ActorField = Annotated[SerializeAsAny[ActorSettings], BeforeValidator(actor_settings)]
+CriticField = Annotated[SerializeAsAny[CriticSettings], BeforeValidator(critic_settings)]
 
 
 class ScoreSettings(Section):
@@ -100,7 +51,7 @@ class ScoreSettings(Section):
     @field_validator("name")
     @classmethod
     def _is_known(cls, value: str) -> str:
-        if not re.fullmatch(r"[\w.]+:\w+", value) and value not in SCORES.names():
+        if not re.fullmatch(r"[\w.]+:\w+", value) and value not in (OBJECT, *SCORES.names()):
             known = f"known: {', '.join(SCORES.names())}, module:function"
             raise ValueError(f"score.name: unknown score '{value}'{SCORES.nearest(value)}; {known}")
         return value
@@ -108,19 +59,34 @@ class ScoreSettings(Section):
     @property
     def has_lookahead(self) -> bool:
         """Whether the score tells what each next token is worth; its module is imported to know."""
-        return ":" not in self.name and SCORES.find(self.name).has_lookahead
+        return ":" not in self.name and self.name != OBJECT and SCORES.find(self.name).has_lookahead
+
+
+class FlatSettings(Section):
+    """When a curve counts as flat."""
+
+    epochs: Factor = Field(5.0, description="of the training examples, over which the best score has to improve")
+    gain: Weight = Field(0.1, description="by less than so many points: the phase ends")
 
 
 class PhaseSettings(Section):
     """One phase of Algorithm 2."""
 
     updates: Count
+    epochs: Factor | None = Field(
+        None, description="so many passes over the training examples, whatever `updates` says; null: `updates`"
+    )
     learning_rate: Rate = 1e-3
     final_learning_rate: Rate | None = Field(None, description="reached linearly at the last update; null: constant")
     warm_up: Count = Field(0, description="so many first updates at a part of the rate, rising linearly to it")
     patience: Positive | None = Field(
         None,
         description="stop after so many evaluations without a better score (actor, train) or a higher TD error",
+    )
+    flat: FlatSettings | None = Field(
+        None,
+        description="stop when the score of valid (critic: its token_correlation) is flat: its best of the last "
+        "`epochs` is better than the best before them by less than `gain`; null: no such rule",
     )
 
 
@@ -140,6 +106,11 @@ class CriticPhaseSettings(PhaseSettings):
     explained_variance: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="stop when the critic explains so much of the variance of held-out returns"
     )
+    token_correlation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None,
+        description="stop when its values of single tokens correlate so with the true ones, as `diagnose` measures "
+        "them, on 64 validation examples; measured at every evaluation where this or `flat` is given",
+    )
 
 
 class PhasesSettings(Section):
@@ -156,6 +127,14 @@ class TrainingSettings(Section):
     batch: Positive = Field(32, description="examples of an update, for each process that trains")
     clip_norm: Factor | None = Field(50.0, description="largest gradient norm of a network")
     evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
+    evaluate_epochs: Factor | None = Field(
+        None, description="passes over the training examples between evaluations, whatever `evaluate_every` says"
+    )
+    average: Samples = Field(
+        1,
+        description="N: the result is the mean weights of N evaluated actors of the last phase; 1: of the best",
+    )
+    average_of: Literal["best", "last"] = Field("best", description="which N of the last phase's evaluated actors")
     train_examples: Count = Field(
         0, description="so many fixed training examples are judged beside valid, for their curve alone; 0: none"
     )
@@ -226,8 +205,8 @@ class Settings(Section):
         (), description="modules of your own, imported first: the methods that they register can be named here"
     )
     data: DataSettings = SpellingSettings()
-    actor: ActorSettings = ActorSettings()
-    critic: CriticSettings = CriticSettings()
+    actor: ActorField = Field(default_factory=actor_settings)
+    critic: CriticField = Field(default_factory=critic_settings)
     score: ScoreSettings = ScoreSettings()
     method: MethodField = Field(default_factory=method_settings)
     phases: PhasesSettings = PhasesSettings()
@@ -255,15 +234,6 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
-    def _critic_can_begin(self) -> Self:
-        if not self.critic.from_actor:
-            return self
-        if self.data.task != "spelling" or self.actor.encoder != "bidirectional" or self.actor.tied:
-            raise ValueError(
-                "critic.from_actor: the critic would read the reference with what the actor reads the source with: it "
-                "needs the spelling task, whose sides share their tokens, actor.encoder=bidirectional and no actor.tied"
-            )
-        for size in ("embedding", "hidden", "attention", "read_out", "tied"):
-            if getattr(self.critic, size) != getattr(self.actor, size):
-                raise ValueError(f"critic.from_actor: critic.{size} must be actor.{size}, {getattr(self.actor, size)}")
+    def _critic_fits(self) -> Self:
+        self.critic.check(self.actor, self.data.task)
         return self

@@ -10,6 +10,8 @@ from seqcritic.bounds import LARGEST, LARGEST_SEED
 from seqcritic.sections import Paths, Positive, Section
 
 EMBEDDED = "embedded"
+OBJECT = "object"  # what was passed from Python and has to be passed again
+OWN = "own"
 TASKS = ("spelling", "translation")
 SPLITS = ("train", "valid", "test")
 NUM_BYTES = 256
@@ -103,13 +105,22 @@ class TranslationSettings(Section):
         return self
 
 
+class OwnTaskSettings(Section):
+    """A task of one's own: `module:Class`, or an object from Python (contracts/parts.py)."""
+
+    task: str
+    arguments: dict[str, Any] = Field(default_factory=dict, description="of its constructor")
+
+
 def _task_of(value: Any) -> str:
     """Return the task of a section of data settings; spelling where it names none."""
     task = value.get("task", "spelling") if isinstance(value, dict) else getattr(value, "task", "spelling")
-    return str(task)
+    return OWN if task == OBJECT or ":" in str(task) else str(task)
 
 
 DataSettings = Annotated[
-    Annotated[SpellingSettings, Tag("spelling")] | Annotated[TranslationSettings, Tag("translation")],
+    Annotated[SpellingSettings, Tag("spelling")]
+    | Annotated[TranslationSettings, Tag("translation")]
+    | Annotated[OwnTaskSettings, Tag(OWN)],
     Discriminator(_task_of),
 ]

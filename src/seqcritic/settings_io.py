@@ -6,7 +6,7 @@ Faults are raised as UserError with the dotted path and, for a mistyped key, the
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
@@ -16,6 +16,8 @@ from pydantic import BaseModel, ValidationError
 
 from seqcritic.config import Settings
 from seqcritic.contracts.method_registry import registered_methods
+from seqcritic.contracts.parts import ActorSettings, CriticSettings
+from seqcritic.contracts.registry import ACTORS, CRITICS
 from seqcritic.data_settings import SPLITS, TASKS
 from seqcritic.digests import is_sealed, seal_text, unseal_text, write_whole
 from seqcritic.errors import UserError, nearest
@@ -23,6 +25,7 @@ from seqcritic.method_settings import MIXED, PAPER_LIKELIHOOD_WEIGHT, MethodSett
 
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
 FOLDERS = ("start.actor", "start.critic")
+Overrides = Sequence[str] | Mapping[str, Any]
 HERE = ("./", "../")  # how places that are told from a file's folder begin
 
 
@@ -37,11 +40,27 @@ def recipe_description(name: str) -> str:
     return str(_read_tree(name).get("description", ""))
 
 
-def load_recipe(recipe: str | Path, overrides: Sequence[str] = ()) -> Settings:
-    """Return the settings of a packaged recipe (by name) or a YAML file (by path), with `section.key=value`s."""
+def load_recipe(recipe: str | Path, overrides: Overrides = ()) -> Settings:
+    """Return the settings of a packaged recipe (by name) or a YAML file (by path) with some of them changed.
+
+    From Python a dictionary, `{"method.name": "mixer"}` or nested; on a command line `section.key=value`s.
+    """
     tree = _read_tree(recipe)
-    set_leaves(tree, overrides)
+    override(tree, overrides)
     return settings_from(tree)
+
+
+def override(tree: dict[str, Any], overrides: Overrides) -> None:
+    """Change settings in a nested dictionary."""
+    if isinstance(overrides, Mapping):
+        for key, value in overrides.items():
+            if not isinstance(key, str):
+                raise UserError(f"{key!r}: settings are named by text, as in {{'method.name': 'mixer'}}")
+            set_leaf(tree, key, value)
+    elif isinstance(overrides, str):
+        raise UserError(f"'{overrides}': give a dictionary of settings, as {{'method.name': 'mixer'}}")
+    else:
+        set_leaves(tree, overrides)
 
 
 def settings_from(tree: dict[str, Any]) -> Settings:
@@ -188,7 +207,12 @@ def set_leaf(tree: dict[str, Any], key: str, value: Any) -> None:
         own = dict(branch)  # by an anchor, two sections of a YAML file may be one mapping
         tree[section] = own
         tree = own
-    tree[leaf] = value
+    if isinstance(value, Mapping) and isinstance(tree.get(leaf), dict):
+        branch = tree[leaf] = dict(tree[leaf])
+        for name, inner in value.items():
+            set_leaf(branch, name, inner)
+    else:
+        tree[leaf] = value
 
 
 def _read_tree(recipe: str | Path) -> dict[str, Any]:
@@ -245,6 +269,9 @@ def _known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator
 def _sections_of(annotation: Any) -> list[type[BaseModel]]:
     if annotation is MethodSettings:
         return [method_section()]  # which methods there are is known only now
+    if annotation in (ActorSettings, CriticSettings):
+        registry = ACTORS if annotation is ActorSettings else CRITICS
+        return [registry.find("gru").Settings or annotation]
     if isinstance(annotation, type):
         return [annotation] if issubclass(annotation, BaseModel) else []
     return [section for part in get_args(annotation) for section in _sections_of(part)]

@@ -11,10 +11,10 @@ import torch
 
 from matrix_shapes import Products, layers_of
 from our_training import Training
-from seqcritic.config import ActorSettings
 from seqcritic.data.batch import Batch, pad
 from seqcritic.methods import rollout
 from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.settings import GruActorSettings
 from side_by_side.environments import PEERS, _digest
 from side_by_side.machine import OtherLoad, warning
 from side_by_side.workers import Worker
@@ -73,7 +73,7 @@ def test_workloads_are_the_same_for_everybody(workload):
 
 @pytest.mark.parametrize("read_out", [{}, {"read_out": 2}, {"tied": True}], ids=["wide", "projected", "tied"])
 def test_the_products_are_those_of_every_weight_matrix(read_out: dict[str, Any]):
-    settings = ActorSettings(embedding=3, hidden=4, attention=5, **read_out)
+    settings = GruActorSettings(embedding=3, hidden=4, attention=5, **read_out)
     actor = RecurrentActor(settings, 11, 12, torch.Generator().manual_seed(1))
     batch = Batch(*pad([[1, 2, 3], [4]]), *pad([[1], [2, 3]]))
     layers = layers_of(settings, 12, batch)

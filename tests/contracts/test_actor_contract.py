@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from foreign_actors import NUM_TOKENS, SIZE, SPECIAL, GrowingActor, LstmActor, make_actor, make_batch
-from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.contracts.actor import Actor, SpecialTokens
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
@@ -22,6 +21,7 @@ from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import RecurrentCritic
+from seqcritic.models.settings import GruActorSettings, GruCriticSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors import rows
 
@@ -31,7 +31,7 @@ FOREIGN = (LstmActor, GrowingActor)
 
 
 def make_recurrent(**changes: object) -> RecurrentActor:
-    settings = ActorSettings(**SIZES, **changes)
+    settings = GruActorSettings(**SIZES, **changes)
     return RecurrentActor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(0)).double()
 
 
@@ -160,7 +160,7 @@ def make_networks(actor: Actor, settings: MethodSettings) -> Networks:
     if "delayed_actor" in names:
         networks.delayed_actor = copy.deepcopy(actor).requires_grad_(False)
     if "critic" in names:
-        networks.critic = RecurrentCritic(CriticSettings(**SIZES), NUM_TOKENS, SIZE, generator).double()
+        networks.critic = RecurrentCritic(GruCriticSettings(**SIZES), NUM_TOKENS, SIZE, generator).double()
         networks.target_critic = copy.deepcopy(networks.critic).requires_grad_(False)
     if "baseline" in names:
         networks.baseline = LinearBaseline(SIZE).double()

@@ -14,7 +14,7 @@ from seqcritic.contracts.method_registry import register_method, registered_meth
 from seqcritic.contracts.networks import CRITIC, NetworkSpec, follow
 from seqcritic.methods.build import build_networks
 from seqcritic.methods.reinforce_multisample import ReinforceMultisample
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import recipe_learner
 
 
 class Anchored(ReinforceMultisample):
@@ -73,7 +73,7 @@ def test_target_copies_average_weights_and_copy_buffers():
 
 def test_copies_of_a_method_follow_at_their_rates_and_a_frozen_one_stays(anchored: str):
     settings = make_settings(anchored)
-    learner = Learner(settings, NUM_TOKENS, NUM_TOKENS, SCORE)
+    learner = recipe_learner(settings, NUM_TOKENS, NUM_TOKENS, SCORE)
     learner.start_phase("train")
     networks = learner.networks
     before = [weight.clone() for weight in networks.actor.parameters()]

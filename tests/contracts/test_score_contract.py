@@ -136,7 +136,7 @@ def test_a_score_outside_the_package_registers_by_entry_point(monkeypatch: pytes
 
 
 def test_names_are_known_without_importing_what_they_name(monkeypatch: pytest.MonkeyPatch):
-    fresh: Registry[Score] = Registry("seqcritic.scores")
+    fresh: Registry[Score] = Registry("score", "score.name", "seqcritic.scores")
     monkeypatch.delitem(sys.modules, "seqcritic.scores.bleu")
     assert "bleu" in fresh.names()
     assert "seqcritic.scores.bleu" not in sys.modules

@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 import torch
 
-from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import Hypothesis, beam_search
@@ -16,11 +15,12 @@ from seqcritic.decoding.sampling import default_caps, greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses
+from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 
 EVERYTHING = 1_000_000  # as num_best: nothing is dropped, so no row stops before its cap
 REWARDS = [0.0, 0.3, 1.0, 50.0, -0.4, -50.0]
-SIZES = ActorSettings(embedding=5, hidden=6, attention=5, initial_range=None)
+SIZES = GruActorSettings(embedding=5, hidden=6, attention=5, initial_range=None)
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy, sample
 from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 
-SIZES = ActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)
+SIZES = GruActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)
 
 
 def make_actor() -> RecurrentActor:

@@ -7,8 +7,8 @@ import torch
 
 from enumerated_gradients import make_subject
 from enumeration import NUM_STEPS, make_actor, make_batch, make_world
-from seqcritic.diagnosing.token_values import advantages, compare_values, measure_token_values
 from seqcritic.methods import rollout
+from seqcritic.methods.token_values import advantages, compare_values, measure_token_values
 
 WEIGHTS = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64)
 TRUE = torch.tensor([[2.0, 1.0, -1.0]], dtype=torch.float64)
@@ -43,7 +43,9 @@ def test_exact_values_agree_with_sampled_continuations(
     actor = make_actor()
     world = make_world(actor)
     subject = make_subject(actor, world, factor * world.exact_values())
-    found = measure_token_values(subject, [make_batch().repeat(100)], torch.Generator().manual_seed(1))
+    found = measure_token_values(
+        subject.actor, subject.critic, subject.score, [make_batch().repeat(100)], torch.Generator().manual_seed(1)
+    )
     assert found.correlation == pytest.approx(correlation, abs=0.05)
     assert found.critic_spread == pytest.approx(abs(factor) * found.true_spread, rel=0.05)
     assert found.prefixes > 100

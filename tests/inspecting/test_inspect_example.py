@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.contracts.score import Scorable
 from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END, Vocabulary
@@ -14,6 +13,7 @@ from seqcritic.errors import NonFiniteError
 from seqcritic.inspecting.gather import Judge, Wording, inspect_example
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.critic import RecurrentCritic
+from seqcritic.models.settings import GruActorSettings, GruCriticSettings
 from seqcritic.report.values import END as END_TOKEN
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
@@ -29,8 +29,8 @@ PREDICTION = TARGETS.encode(["dark", "red", "sea"])
 
 def make_networks(reads_actor_states: bool = True) -> tuple[RecurrentActor, RecurrentCritic]:
     sizes = {"embedding": 6, "hidden": 7, "attention": 5, "initial_range": 1.0}
-    actor = RecurrentActor(ActorSettings(**sizes), len(SOURCES), len(TARGETS), torch.Generator().manual_seed(0))
-    settings = CriticSettings(**sizes, reads_actor_states=reads_actor_states)
+    actor = RecurrentActor(GruActorSettings(**sizes), len(SOURCES), len(TARGETS), torch.Generator().manual_seed(0))
+    settings = GruCriticSettings(**sizes, reads_actor_states=reads_actor_states)
     return actor, RecurrentCritic(settings, len(TARGETS), 7, torch.Generator().manual_seed(1))
 
 

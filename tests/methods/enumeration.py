@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqcritic.config import ActorSettings
 from seqcritic.contracts.score import Scorable, rewards_at_end, rewards_from_prefixes
 from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.dropout import Masks
+from seqcritic.models.settings import GruActorSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 
 NUM_TOKENS = 3
-SIZES = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None)
+SIZES = GruActorSettings(embedding=4, hidden=5, attention=3, initial_range=None)
 NUM_STEPS = 3
 
 

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from enumeration import gradients, largest_difference
-from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import counted_losses, losses, vocabulary_sums
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.recurrence import reference_loops
+from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
@@ -106,7 +106,7 @@ def test_expected_values_find_the_rows_of_another_order():
 def test_what_an_actor_has_drawn_itself_needs_no_second_read_out(
     read_out: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
-    settings = ActorSettings(embedding=4, hidden=5, attention=3, initial_range=None, **read_out)
+    settings = GruActorSettings(embedding=4, hidden=5, attention=3, initial_range=None, **read_out)
     actor = RecurrentActor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(2)).double()
     memory = actor.encode(*pad([[1, 2, 3], [4], [2, 1]]))
     fixed = all_rows.detach(memory)

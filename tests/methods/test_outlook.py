@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from enumeration import NUM_STEPS, NUM_TOKENS, World, largest_difference, make_actor, make_batch, make_world
-from seqcritic.config import CriticSettings
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
@@ -20,6 +19,7 @@ from seqcritic.methods.outlook import all_values, token_outlooks
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.rollout import Rollout
 from seqcritic.models.critic import RecurrentCritic
+from seqcritic.models.settings import GruCriticSettings
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.tensors.packed import Packed
 from test_estimators import SCORE, TabularCritic, exact_loss_gradients, expected_gradients
@@ -85,7 +85,7 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
 @pytest.mark.parametrize("num_columns", [None, 1, 5, 6])
 def test_values_on_view_are_those_of_training(num_columns: int | None):
     generator = torch.Generator().manual_seed(0)
-    settings = CriticSettings(embedding=4, hidden=5, attention=3, adds_outlook=True, columns=num_columns)
+    settings = GruCriticSettings(embedding=4, hidden=5, attention=3, adds_outlook=True, columns=num_columns)
     actor, critic = make_actor(), RecurrentCritic(settings, 6, 5, generator).double()
     references, reference_mask = pad([[1, 2, 3, 1], [2]])
     batch = Batch(*pad([[1, 2], [2]]), references, reference_mask)

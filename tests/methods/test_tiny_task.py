@@ -21,7 +21,7 @@ from seqcritic.models.actor import RecurrentActor
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.checkpoint import load_weights, weights_of
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import Learner, recipe_learner
 
 NUM_SYMBOLS = 5
 WORDS = torch.tensor([[1, 2, 3], [3, 1, 2], [2, 4, 4], [5, 5, 1], [4, 1, 5], [1, 5, 2], [2, 2, 2], [3, 4, 1]])
@@ -61,7 +61,7 @@ def run(learner: Learner, phase: str, first: int, count: int) -> list[dict[str, 
 
 def make_learner(label: str) -> Learner:
     settings = load_recipe("demo", [*SIZES, "method.gamma_theta=0.1", "method.gamma_phi=0.1"])
-    return Learner(with_method(settings, label), NUM_SYMBOLS + 1, NUM_SYMBOLS + 1, SCORE)
+    return recipe_learner(with_method(settings, label), NUM_SYMBOLS + 1, NUM_SYMBOLS + 1, SCORE)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from seqcritic.method_settings import method_labels
 from seqcritic.models.recurrence import reference_loops
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import recipe_learner
 
 NUM_TOKENS, BATCH, NUM_UPDATES = 6, 4, 100
 SIZES = [f"{network}.{size}=6" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
@@ -37,7 +37,7 @@ def draw(seed: int) -> Batch:
 def train(label: str, num_updates: int, dtype: torch.dtype, plain: bool) -> tuple[list[float], list[Tensor]]:
     """Return the losses of all updates and the final weights."""
     settings = load_recipe("demo", [*SIZES, "actor.initial_range=null", "critic.initial_range=null"])
-    learner = Learner(with_method(settings, label), NUM_TOKENS, NUM_TOKENS, EditDistanceScore(normalise=False))
+    learner = recipe_learner(with_method(settings, label), NUM_TOKENS, NUM_TOKENS, EditDistanceScore(normalise=False))
     for network in learner.networks.named().values():
         network.to(dtype)
     learner.start_phase("train")

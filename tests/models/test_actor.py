@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.data.batch import pad
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.attention import Attention
 from seqcritic.models.critic import RecurrentCritic
 from seqcritic.models.decoder import Decoder
 from seqcritic.models.encoder import WindowEncoder
+from seqcritic.models.settings import GruActorSettings, GruCriticSettings
 
-SIZES = ActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)
+SIZES = GruActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)
 WINDOW = SIZES.model_copy(update={"encoder": "window", "tied": True})
 
 
-def make_actor(dtype: torch.dtype = torch.float32, settings: ActorSettings = SIZES) -> RecurrentActor:
+def make_actor(dtype: torch.dtype = torch.float32, settings: GruActorSettings = SIZES) -> RecurrentActor:
     return RecurrentActor(settings, 9, 9, torch.Generator().manual_seed(0)).to(dtype)
 
 
 def make_critic(reads_actor_states: bool) -> RecurrentCritic:
-    settings = CriticSettings(
+    settings = GruCriticSettings(
         embedding=6, hidden=7, attention=5, initial_range=None, reads_actor_states=reads_actor_states
     )
     return RecurrentCritic(settings, 9, 4, torch.Generator().manual_seed(1)).double()
@@ -130,7 +130,9 @@ def test_a_critic_that_takes_over_the_actor_sees_in_the_reference_what_the_actor
     generator = torch.Generator().manual_seed(3)
     actor = RecurrentActor(SIZES, 5, 5, generator).double()
     sizes = SIZES.model_dump(include={"embedding", "hidden", "attention", "initial_range"})
-    critic = RecurrentCritic(CriticSettings(**sizes, reads_actor_states=reads_actor_states), 5, 7, generator).double()
+    critic = RecurrentCritic(
+        GruCriticSettings(**sizes, reads_actor_states=reads_actor_states), 5, 7, generator
+    ).double()
     critic.take_over(actor)
     sources, predictions = pad([[1, 2, 3, 4], [4, 1], [2]]), torch.tensor([[3, 1, 4], [1, 4, 2], [2, 3, 2]])
     everywhere = torch.ones_like(predictions, dtype=torch.bool)

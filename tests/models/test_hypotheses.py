@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqcritic.config import ActorSettings
 from seqcritic.data.batch import pad
 from seqcritic.models import hypotheses
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses, Keys
+from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]
@@ -26,7 +26,7 @@ def test_steps_and_logits_are_those_of_the_decoder(
 ):
     if kind == "own matrix":
         monkeypatch.setattr(hypotheses, "LIFTED", 0)
-    settings = ActorSettings(
+    settings = GruActorSettings(
         embedding=5,
         hidden=6,
         attention=4,

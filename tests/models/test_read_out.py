@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.errors import UserError
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.critic import RecurrentCritic
 from seqcritic.models.read_out import ProjectedReadOut
+from seqcritic.models.settings import GruActorSettings, GruCriticSettings
 from seqcritic.settings_io import settings_from
 
 SIZES = {"embedding": 4, "hidden": 5, "attention": 3, "initial_range": None}
@@ -20,7 +20,7 @@ NUM_TOKENS = 9
 
 
 def make_actor(**changes: Any) -> RecurrentActor:
-    settings = ActorSettings(**SIZES, **changes)
+    settings = GruActorSettings(**SIZES, **changes)
     return RecurrentActor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(1)).double()
 
 
@@ -43,7 +43,7 @@ def test_a_projected_read_out_is_a_tanh_layer_before_its_own_matrix():
 def test_its_weights_are_drawn_like_all_others():
     drawn = make_actor(read_out=6)
     assert float(drawn.decoder.read_out.weight.detach().abs().max()) <= 1 / 6**0.5
-    settings = ActorSettings(**SIZES | {"initial_range": 0.05}, read_out=6)
+    settings = GruActorSettings(**SIZES | {"initial_range": 0.05}, read_out=6)
     layer = RecurrentActor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(1)).decoder.read_out
     assert isinstance(layer, ProjectedReadOut)
     assert not layer.bias.any()
@@ -60,7 +60,7 @@ def test_without_a_width_the_weights_are_those_of_always():
 
 
 def test_a_critic_has_its_own_width():
-    critic = RecurrentCritic(CriticSettings(**SIZES, read_out=2), NUM_TOKENS, 5, torch.Generator().manual_seed(1))
+    critic = RecurrentCritic(GruCriticSettings(**SIZES, read_out=2), NUM_TOKENS, 5, torch.Generator().manual_seed(1))
     assert critic.decoder.read_out.weight.shape == (NUM_TOKENS, 2)
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.config import ActorSettings, CriticSettings
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.critic import RecurrentCritic
 from seqcritic.models.recurrence import attended_scan, gated_scan, reference_loops
+from seqcritic.models.settings import GruActorSettings, GruCriticSettings
 from seqcritic.tensors.packing import pack, put_rows, take_rows
 
 SIZES = {"embedding": 4, "hidden": 5, "attention": 3, "initial_range": None}
@@ -84,7 +84,7 @@ def gradients(network: torch.nn.Module, output: Tensor, states: Tensor) -> list[
 @pytest.mark.parametrize("num_steps", [1, 6])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_an_actor_equals_its_reference(num_tokens, encoder, read_out, num_steps, dropout):
-    settings = ActorSettings(**SIZES, encoder=encoder, dropout=dropout, **read_out)
+    settings = GruActorSettings(**SIZES, encoder=encoder, dropout=dropout, **read_out)
     actor = RecurrentActor(settings, num_tokens, num_tokens, torch.Generator().manual_seed(1)).double()
     generator = torch.Generator().manual_seed(2)
     sources = torch.randint(num_tokens, (3, 5), generator=generator)
@@ -106,7 +106,7 @@ def test_an_actor_equals_its_reference(num_tokens, encoder, read_out, num_steps,
 
 
 def test_a_critic_equals_its_reference_and_leaves_the_actor_alone():
-    critic = RecurrentCritic(CriticSettings(**SIZES), 7, 5, torch.Generator().manual_seed(1)).double()
+    critic = RecurrentCritic(GruCriticSettings(**SIZES), 7, 5, torch.Generator().manual_seed(1)).double()
     predictions = torch.randint(7, (3, 6), generator=torch.Generator().manual_seed(2))
     actor_states = numbers(3, 6, 5)
 
@@ -123,7 +123,7 @@ def test_a_critic_equals_its_reference_and_leaves_the_actor_alone():
 
 
 def test_without_a_graph_the_same_values_come_out():
-    actor = RecurrentActor(ActorSettings(**SIZES), 7, 7, torch.Generator().manual_seed(1)).double()
+    actor = RecurrentActor(GruActorSettings(**SIZES), 7, 7, torch.Generator().manual_seed(1)).double()
     tokens = torch.randint(7, (3, 5), generator=torch.Generator().manual_seed(2))
     recorded = actor.score(actor.encode(tokens, MASK), tokens)[0]
     with torch.no_grad():

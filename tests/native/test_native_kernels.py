@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.config import ActorSettings
 from seqcritic.models import native_recurrence, native_step
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.recurrence import attended_scan, gated_scan
+from seqcritic.models.settings import GruActorSettings
 from seqcritic.native.kernels import SWITCH, Kernels, kernels_for
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packing import pack
@@ -135,7 +135,7 @@ def test_other_types_and_devices_have_no_kernels():
 @pytest.mark.parametrize("kind", TOLERANCE)
 @pytest.mark.parametrize("num_rows", [5, 1, 0])
 def test_a_step_equals_the_one_in_pytorch_alone(num_rows, kind, monkeypatch):
-    settings = ActorSettings(embedding=7, hidden=17, attention=19, initial_range=None)
+    settings = GruActorSettings(embedding=7, hidden=17, attention=19, initial_range=None)
     actor = RecurrentActor(settings, 12, 12, torch.Generator().manual_seed(1)).to(kind)
     sources = torch.randint(12, (5, 6), generator=torch.Generator().manual_seed(2))
     tokens = torch.randint(12, (3, num_rows), generator=torch.Generator().manual_seed(3))

@@ -11,8 +11,8 @@ from seqcritic import Callback, NonFiniteError, load_recipe, train
 from seqcritic.settings_io import settings_from
 from seqcritic.training.display import SilentDisplay
 from seqcritic.training.learner import Learner
+from seqcritic.training.run import Run
 from seqcritic.training.train import is_finished
-from seqcritic.training.trainer import Trainer
 from support import outcome, records, write_recipe
 
 
@@ -22,25 +22,25 @@ class Diary(Callback):
     def __init__(self) -> None:
         self.events: list[tuple[str, object]] = []
 
-    def on_start(self, trainer: Trainer) -> None:
-        self.events.append(("start", trainer.progress.total_updates))
+    def on_start(self, run: Run) -> None:
+        self.events.append(("start", run.progress.total_updates))
 
-    def on_phase(self, trainer: Trainer, phase: str) -> None:
+    def on_phase(self, run: Run, phase: str) -> None:
         self.events.append(("phase", phase))
 
-    def on_update(self, trainer: Trainer, measurements: Mapping[str, float]) -> None:
+    def on_update(self, run: Run, measurements: Mapping[str, float]) -> None:
         self.events.append(("update", sorted(measurements)))
 
-    def on_evaluation(self, trainer: Trainer, scores: Mapping[str, float]) -> None:
+    def on_evaluation(self, run: Run, scores: Mapping[str, float]) -> None:
         self.events.append(("evaluation", sorted(scores)))
 
-    def on_checkpoint(self, trainer: Trainer, folder: Path) -> None:
+    def on_checkpoint(self, run: Run, folder: Path) -> None:
         self.events.append(("checkpoint", folder.is_dir()))
 
-    def on_end(self, trainer: Trainer) -> None:
-        self.events.append(("end", is_finished(trainer.folder)))
+    def on_end(self, run: Run) -> None:
+        self.events.append(("end", is_finished(run.folder)))
 
-    def on_error(self, trainer: Trainer, error: BaseException) -> None:
+    def on_error(self, run: Run, error: BaseException) -> None:
         self.events.append(("error", type(error).__name__))
 
     def kinds(self) -> list[str]:
@@ -82,9 +82,9 @@ class StopAfter(Callback):
     def __init__(self, updates: int) -> None:
         self.updates = updates
 
-    def on_update(self, trainer: Trainer, measurements: Mapping[str, float]) -> None:
-        if trainer.phases[trainer.progress.phase] == "train" and trainer.progress.update == self.updates:
-            trainer.stop("seen enough")
+    def on_update(self, run: Run, measurements: Mapping[str, float]) -> None:
+        if run.phases[run.progress.phase] == "train" and run.progress.update == self.updates:
+            run.stop("seen enough")
 
 
 def test_a_callback_stops_training_and_the_model_is_exported(settings, tmp_path):

@@ -14,7 +14,7 @@ from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.device import choose_device, weight_type
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import Learner, recipe_learner
 from support import METHODS, Refusal, method_overrides
 
 SOURCE = Path(seqcritic.__file__).parent
@@ -38,7 +38,7 @@ def learner_of(recipe: Path, *overrides: str) -> tuple[Learner, object]:
     settings = load_recipe(recipe, overrides)
     task = build_task(settings.data)
     score = build_score(settings)
-    learner = Learner(settings, task.num_source_tokens, task.num_target_tokens, score)
+    learner = recipe_learner(settings, task.num_source_tokens, task.num_target_tokens, score)
     learner.start_phase("train")
     return learner, task
 

@@ -10,7 +10,7 @@ from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import settings_from
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import recipe_learner
 
 NUM_TOKENS = 6
 
@@ -30,7 +30,7 @@ def make_batch() -> Batch:
 @pytest.mark.parametrize("phase", ["critic", "train"])
 @pytest.mark.parametrize(("speed", "is_present"), [(1.0, True), (0.5, False)])
 def test_the_target_critic_of_speed_one_is_the_present_critic(speed: float, is_present: bool, phase: str) -> None:
-    learner = Learner(make_settings(gamma_phi=speed), NUM_TOKENS, NUM_TOKENS, EditDistanceScore(normalise=False))
+    learner = recipe_learner(make_settings(gamma_phi=speed), NUM_TOKENS, NUM_TOKENS, EditDistanceScore(normalise=False))
     learner.start_phase(phase)
     for _ in range(3):
         learner.update(make_batch(), 0.01)
@@ -42,8 +42,8 @@ def test_the_target_critic_of_speed_one_is_the_present_critic(speed: float, is_p
 
 
 def test_a_delayed_actor_of_speed_one_is_the_actor_itself() -> None:
-    learner = Learner(make_settings(gamma_theta=1), NUM_TOKENS, NUM_TOKENS, EditDistanceScore(normalise=False))
+    learner = recipe_learner(make_settings(gamma_theta=1), NUM_TOKENS, NUM_TOKENS, EditDistanceScore(normalise=False))
     assert learner.networks.delayed_actor is None
     assert learner.networks.sampling_actor is learner.networks.actor
-    delayed = Learner(make_settings(gamma_theta=0.5), NUM_TOKENS, NUM_TOKENS, EditDistanceScore(normalise=False))
+    delayed = recipe_learner(make_settings(gamma_theta=0.5), NUM_TOKENS, NUM_TOKENS, EditDistanceScore(normalise=False))
     assert delayed.networks.sampling_actor is not delayed.networks.actor

@@ -22,6 +22,7 @@ def busy_progress() -> Progress:
         1 / 3,
         5,
         2,
+        [[5, 1 / 3]],
         [0.1],
         0.6,
         seconds=1e-17,

@@ -17,7 +17,7 @@ from seqcritic.contracts.networks import Networks, NetworkSpec, follow
 from seqcritic.data.batch import Batch
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import Learner, recipe_learner
 
 RATE, SLOW = 0.05, 0.25
 NUM_STEPS = 3
@@ -57,7 +57,7 @@ def learner(monkeypatch: pytest.MonkeyPatch) -> Learner:
 
 
 def make_learner() -> Learner:
-    learner = Learner(make_settings("several-steps"), NUM_TOKENS, NUM_TOKENS, SCORE)
+    learner = recipe_learner(make_settings("several-steps"), NUM_TOKENS, NUM_TOKENS, SCORE)
     learner.start_phase("train")
     return learner
 

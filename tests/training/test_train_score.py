@@ -20,7 +20,7 @@ from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.errors import Interrupted
 from seqcritic.evaluation import Judgement, predict_batches
 from seqcritic.settings_io import load_recipe
-from seqcritic.training import trainer
+from seqcritic.training import held_out
 from seqcritic.training.model import load_model
 from seqcritic.training.train import train
 from support import method_overrides, outcome, records, train_here, write_recipe
@@ -96,7 +96,7 @@ def test_a_stop_while_training_examples_are_judged_changes_nothing(
     overrides = [*method_overrides("actor-critic"), *ON, *still]
     whole = train_here(recipe, tmp_path / "whole", *overrides)
     judged: list[int] = []
-    judge = trainer.judge
+    judge = held_out.judge
 
     def stop_in_the_fourth(*arguments: Any, **options: Any) -> Judgement:
         judged.append(len(arguments[2].references))
@@ -104,7 +104,7 @@ def test_a_stop_while_training_examples_are_judged_changes_nothing(
             os.kill(os.getpid(), signal.SIGTERM)
         return judge(*arguments, **options)
 
-    monkeypatch.setattr(trainer, "judge", stop_in_the_fourth)
+    monkeypatch.setattr(held_out, "judge", stop_in_the_fourth)
     with pytest.raises(Interrupted):
         train(load_recipe(recipe, overrides), tmp_path / "stopped")
     assert judged == [20, 12, 20, 12]

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from seqcritic.contracts.parts import ActorSettings, OwnActorSettings, construct
 from seqcritic.errors import UserError
 from seqcritic.tensors import rows
 from seqcritic.tensors.packed import Packed
@@ -114,6 +115,25 @@ class Actor(nn.Module, ABC):
     repeats_masks: bool = True
     """Whether `step` drops the units that `features` drops, given one memory. If not, rewards are learnt from without
     dropout."""
+    Settings: ClassVar[type[ActorSettings] | None] = None
+    """The section `actor` of a registered kind; None: `arguments` are those of its constructor."""
+    builds_on_meta: ClassVar[bool] = False
+    """Whether `build` works on torch's meta device, where the size of a network is known before it takes memory."""
+
+    @classmethod
+    def build(
+        cls, settings: ActorSettings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
+    ) -> Self:
+        """Build the actor that settings describe, with fresh weights; for a class of one's own, of its `arguments`."""
+        assert isinstance(settings, OwnActorSettings), "a kind with Settings overrides this"
+        return construct(cls, settings.arguments, generator)
+
+    def spec(self) -> dict[str, Any] | None:
+        """Arguments of the constructor, as JSON, that build this actor again; None: it must be passed again.
+
+        A run stores them, so that it can be resumed, evaluated and exported from its folder alone.
+        """
+        return None
 
     @property
     def device(self) -> torch.device:

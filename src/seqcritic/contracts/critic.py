@@ -12,12 +12,13 @@ Shapes: B rows, U reference tokens, T tokens of a prediction, V vocabulary, H th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from seqcritic.contracts.actor import Actor, Masks
+from seqcritic.contracts.parts import CriticSettings, OwnCriticSettings, construct
 from seqcritic.errors import UserError
 from seqcritic.tensors.values import Columns, Values
 
@@ -41,6 +42,18 @@ class Critic(nn.Module, ABC):
     """Whether what is learnt is added to what the score says of every next token (methods/outlook.py)."""
     num_columns: int | None = None
     """How many tokens it is asked to value one by one, all others together; None: it is asked for all tokens."""
+    Settings: ClassVar[type[CriticSettings] | None] = None
+    """The section `critic` of a registered kind; None: `arguments` are those of its constructor."""
+
+    @classmethod
+    def build(cls, settings: CriticSettings, actor: Actor, generator: torch.Generator) -> Self:
+        """Build the critic that settings describe for the tokens and states of an actor, with fresh weights."""
+        assert isinstance(settings, OwnCriticSettings), "a kind with Settings overrides this"
+        return construct(cls, settings.arguments, generator)
+
+    def spec(self) -> dict[str, Any] | None:
+        """Arguments of the constructor, as JSON, that build this critic again; None: it must be passed again."""
+        return None
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """What dropout keeps of so many rows; None, nothing drawn, for a critic without dropout."""

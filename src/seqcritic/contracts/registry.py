@@ -1,4 +1,4 @@
-"""What can be named in a recipe: found by its name, whether it is part of this package or of another.
+"""Scores, actors and critics that a recipe can name, whether they are part of this package or of another.
 
 A name is known by one of three ways, and nothing is imported until it is asked for:
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -20,17 +20,27 @@ from seqcritic.errors import UserError
 
 if TYPE_CHECKING:
     # Reading a recipe asks for names only; torch, which the contracts import, takes seconds to load.
+    from seqcritic.contracts.actor import Actor
+    from seqcritic.contracts.critic import Critic
     from seqcritic.contracts.score import Score
+    from seqcritic.data.task import Task
 
 Kind = TypeVar("Kind")
 Class = TypeVar("Class", bound=type)
 
 
 class Registry(Generic[Kind]):
-    """The classes of one contract by name; `package` is where our own are and the group of entry points."""
+    """The classes of one contract by name.
 
-    def __init__(self, package: str) -> None:
-        self.package = package
+    `what` it is, the `setting` that names one, the `group` of entry points. Our own are the files of the package that
+    is called like the group, or the modules that `own` names.
+    """
+
+    def __init__(self, what: str, setting: str, group: str, own: Mapping[str, str] | None = None) -> None:
+        self.what = what
+        self.setting = setting
+        self.group = group
+        self._own = own
         self._classes: dict[str, type[Kind]] = {}
 
     def register(self, name: str) -> Callable[[Class], Class]:
@@ -76,13 +86,25 @@ class Registry(Generic[Kind]):
 
     def _own_files(self) -> dict[str, str]:
         """Return our own names and modules: a file has the name, a folder is what files share."""
-        package = importlib.import_module(self.package)
+        if self._own is not None:
+            return dict(self._own)
+        package = importlib.import_module(self.group)
         modules = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg]
-        return {module.replace("_", "-"): f"{self.package}.{module}" for module in modules}
+        return {module.replace("_", "-"): f"{self.group}.{module}" for module in modules}
 
     def _entry_points(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in entry_points(group=self.package)}
+        return {point.name: point for point in entry_points(group=self.group)}
 
 
-SCORES: Registry[Score] = Registry("seqcritic.scores")
+SCORES: Registry[Score] = Registry("score", "score.name", "seqcritic.scores")
+ACTORS: Registry[Actor] = Registry("actor", "actor.kind", "seqcritic.actors", {"gru": "seqcritic.models.actor"})
+CRITICS: Registry[Critic] = Registry("critic", "critic.kind", "seqcritic.critics", {"gru": "seqcritic.models.critic"})
+TASKS: Registry[Task] = Registry(
+    "task",
+    "data.task",
+    "seqcritic.tasks",
+    {"spelling": "seqcritic.data.spelling", "translation": "seqcritic.data.translation"},
+)
 register_score = SCORES.register
+register_actor = ACTORS.register
+register_critic = CRITICS.register

@@ -58,6 +58,11 @@ class SpellingData:
             self._splits[split] = windows
         return self._splits[split]
 
+    @property
+    def epoch_size(self) -> int:
+        """How many training windows there are."""
+        return len(self.windows("train"))
+
     def training_batch(self, position: int, size: int, seed: int) -> Batch:
         """Return a batch of the seeded training stream that begins after `position` examples."""
         return self._with_texts(self.windows("train").batch(position, size, seed, self.settings.noise))

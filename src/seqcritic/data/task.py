@@ -7,10 +7,12 @@ from typing import Any, Protocol
 
 import torch
 
+from seqcritic.contracts.parts import part_class
+from seqcritic.contracts.registry import TASKS
 from seqcritic.data.batch import Batch, EvaluationSet
 from seqcritic.data.spelling import SpellingData
 from seqcritic.data.translation import TranslationData
-from seqcritic.data_settings import SpellingSettings, TranslationSettings
+from seqcritic.data_settings import OwnTaskSettings, SpellingSettings, TranslationSettings
 
 
 class Task(Protocol):
@@ -34,6 +36,11 @@ class Task(Protocol):
     @property
     def lowercase(self) -> bool:
         """Whether the target side is without case, so that references are compared without it."""
+        ...
+
+    @property
+    def epoch_size(self) -> int | None:
+        """How many training examples there are; None where the task does not know."""
         ...
 
     def training_batch(self, position: int, size: int, seed: int) -> Batch:
@@ -93,11 +100,13 @@ class Task(Protocol):
 
 
 def build_task(
-    settings: SpellingSettings | TranslationSettings,
+    settings: SpellingSettings | TranslationSettings | OwnTaskSettings,
     report: Callable[[str], None] = lambda line: None,
     vocabularies: dict[str, Any] | None = None,
 ) -> Task:
     """Return the task of the settings; `vocabularies` are those stored with a model, where there is one."""
+    if isinstance(settings, OwnTaskSettings):
+        return part_class(TASKS, settings.task)(**settings.arguments)
     if isinstance(settings, SpellingSettings):
         return SpellingData(settings, report)
     if vocabularies:

@@ -121,6 +121,11 @@ class TranslationData:
         self._report(f"data.train: {len(pairs):,} pairs{_list_counts(', left out ', pairs.skipped)}")
         return pairs
 
+    @property
+    def epoch_size(self) -> int:
+        """How many training pairs there are."""
+        return len(self.training_pairs)
+
     def training_batch(self, position: int, size: int, seed: int) -> Batch:
         """Return the batch of the seeded training stream that begins after `position` examples.
 

@@ -17,10 +17,10 @@ from seqcritic.diagnosing.baseline import fit_baseline
 from seqcritic.diagnosing.load import Patient, load_patient
 from seqcritic.diagnosing.measure import Watch, measure
 from seqcritic.diagnosing.moments import NUM_GROUPS
-from seqcritic.diagnosing.token_values import measure_token_values
 from seqcritic.digests import unseal
 from seqcritic.errors import UserError
 from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.methods.token_values import measure_token_values
 from seqcritic.report.diagnosis import Diagnosis, DiagnosisRow, TokenValues, join_diagnoses
 from seqcritic.training.display import Display, PlainDisplay
 from seqcritic.training.environment import environment
@@ -95,7 +95,9 @@ def diagnose_patient(
 def judge_tokens(patient: Patient) -> TokenValues:
     """Return what the critic knows of the tokens of one step, from samples for this alone."""
     generator = torch.Generator().manual_seed(derive_seed(patient.settings.seed, "token values"))
-    return measure_token_values(patient.subject, patient.batches, generator)
+    subject = patient.subject
+    found = measure_token_values(subject.actor, subject.critic, subject.score, patient.batches, generator)
+    return TokenValues(**found._asdict())
 
 
 def sample_means(patient: Patient) -> dict[str, float]:

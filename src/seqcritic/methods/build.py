@@ -7,9 +7,12 @@ import copy
 import torch
 
 from seqcritic.config import Settings
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
+from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.models.baseline import LinearBaseline
@@ -27,25 +30,30 @@ def build_networks(
     settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
 ) -> Networks:
     """Return the actor and what the settings' method needs beside it, with fresh weights; copies start as such."""
-    networks = Networks(build_actor(settings, num_source_tokens, num_target_tokens, generator))
-    for spec in settings.method.networks:
+    actor = build_actor(settings, num_source_tokens, num_target_tokens, generator)
+    critic = build_critic(settings, actor, generator) if settings.method.needs_critic else None
+    return assemble_networks(settings.method, actor, critic)
+
+
+def assemble_networks(method: MethodSettings, actor: Actor, critic: Critic | None) -> Networks:
+    """Return an actor and a critic with the copies and the baseline that a method needs beside them."""
+    networks = Networks(actor)
+    for spec in method.networks:
         if spec.copy_of is not None:
             # No optimiser and no gradient moves it.
             networks[spec.name] = copy.deepcopy(networks[spec.copy_of]).requires_grad_(False)
         elif spec.name == "critic":
-            networks.critic = build_critic(settings, networks.actor, generator)
+            networks.critic = critic
         else:
-            networks.baseline = LinearBaseline(networks.actor.state_size)
+            networks.baseline = LinearBaseline(actor.state_size)
     return networks
 
 
-def count_numbers(settings: Settings, num_source_tokens: int, num_target_tokens: int) -> int:
-    """Return how many numbers a training holds at least for its networks, without making any of them.
+def count_numbers(networks: Networks) -> int:
+    """Return how many numbers a training of some networks holds at least for them.
 
     A network that is trained has its weights, their gradient and Adam's two moments; of the actor the best is kept too.
     """
-    with torch.device("meta"):
-        networks = build_networks(settings, num_source_tokens, num_target_tokens, torch.Generator())
     copies = {"actor": 5, "critic": 4}
     return sum(
         copies.get(name, 1) * sum(weight.numel() for weight in network.parameters())

@@ -5,11 +5,14 @@ Shapes: B examples, S source tokens, T target tokens, V vocabulary, H state.
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor, nn
 
-from seqcritic.config import ActorSettings
 from seqcritic.contracts.actor import Actor, OutputLayer, Searcher, SpecialTokens
+from seqcritic.contracts.parts import ActorSettings
+from seqcritic.contracts.registry import register_actor
 from seqcritic.data.vocabulary import END
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder, State
@@ -17,18 +20,31 @@ from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder, WindowEncoder
 from seqcritic.models.hypotheses import Hypotheses
 from seqcritic.models.initialise import initialise
+from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors.packed import Packed
 
 
+@register_actor("gru")
 class RecurrentActor(Actor):
     """Encode once; step one token at a time; or run over a whole given sequence. The last two agree."""
 
     fixed_size_state = True
+    Settings = GruActorSettings
+    builds_on_meta = True
+
+    @classmethod
+    def build(
+        cls, settings: ActorSettings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
+    ) -> Self:
+        """Build the actor that settings describe, with fresh weights."""
+        assert isinstance(settings, GruActorSettings)
+        return cls(settings, num_source_tokens, num_target_tokens, generator)
 
     def __init__(
-        self, settings: ActorSettings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
+        self, settings: GruActorSettings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
     ) -> None:
         super().__init__()
+        self.settings = settings
         self.num_tokens, self.state_size = num_target_tokens, settings.hidden
         self.special = SpecialTokens(end=(END,), padding=END)
         embedding = nn.Embedding(num_source_tokens, settings.embedding)

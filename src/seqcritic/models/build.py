@@ -7,17 +7,18 @@ import torch
 from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.critic import RecurrentCritic
+from seqcritic.contracts.parts import part_class
+from seqcritic.contracts.registry import ACTORS, CRITICS
 
 
 def build_actor(
     settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
 ) -> Actor:
     """Return an actor with fresh weights."""
-    return RecurrentActor(settings.actor, num_source_tokens, num_target_tokens, generator)
+    kind = part_class(ACTORS, settings.actor.kind)
+    return kind.build(settings.actor, num_source_tokens, num_target_tokens, generator)
 
 
 def build_critic(settings: Settings, actor: Actor, generator: torch.Generator) -> Critic:
     """Return a critic with fresh weights for the tokens and the states of an actor."""
-    return RecurrentCritic(settings.critic, actor.num_tokens, actor.state_size, generator)
+    return part_class(CRITICS, settings.critic.kind).build(settings.critic, actor, generator)

@@ -13,31 +13,45 @@ Shapes: B examples, T tokens, V vocabulary, H actor state, C columns, F features
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from seqcritic.config import CriticSettings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.parts import CriticSettings
+from seqcritic.contracts.registry import register_critic
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.attention import Memory
 from seqcritic.models.decoder import Decoder, State
 from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder
 from seqcritic.models.initialise import initialise
+from seqcritic.models.settings import GruCriticSettings
 from seqcritic.tensors.values import Columns, Values
 
 READ_OUT_SHARE = 0.1  # of the actor's read-out, where the critic begins with its weights
 
 
+@register_critic("gru")
 class RecurrentCritic(Critic):
     """Values of all tokens at every step of a prediction."""
 
+    Settings = GruCriticSettings
+
+    @classmethod
+    def build(cls, settings: CriticSettings, actor: Actor, generator: torch.Generator) -> Self:
+        """Build the critic that settings describe for the tokens and states of an actor, with fresh weights."""
+        assert isinstance(settings, GruCriticSettings)
+        return cls(settings, actor.num_tokens, actor.state_size, generator)
+
     def __init__(
-        self, settings: CriticSettings, num_tokens: int, actor_state_size: int, generator: torch.Generator
+        self, settings: GruCriticSettings, num_tokens: int, actor_state_size: int, generator: torch.Generator
     ) -> None:
         super().__init__()
+        self.settings = settings
         self.reads_actor_states = settings.reads_actor_states
         self.adds_outlook = settings.adds_outlook
         self.num_columns = settings.columns

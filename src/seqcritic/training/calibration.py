@@ -20,7 +20,7 @@ from seqcritic.evaluation import build_score
 from seqcritic.settings_io import with_method
 from seqcritic.training.checkpoint import load_weights
 from seqcritic.training.environment import set_up_process
-from seqcritic.training.learner import Learner
+from seqcritic.training.learner import Learner, recipe_learner
 from seqcritic.training.start import load_start_actor
 
 UNIT = "likelihood"
@@ -71,7 +71,7 @@ class _Clock:
 
     def learner(self, label: str) -> Learner:
         settings = with_method(self.settings, "actor-critic" if label == CRITIC else label)
-        return Learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, self.score)
+        return recipe_learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, self.score)
 
     def time_update(self, learner: Learner, rate: float, progress: float) -> float:
         size = learner.settings.training.batch

@@ -1,9 +1,9 @@
 """What a user's own code may do while a run trains: look on, log elsewhere, or stop it.
 
     class StopWhenGood(Callback):
-        def on_evaluation(self, trainer, scores):
+        def on_evaluation(self, run, scores):
             if scores["valid_score"] < 10:
-                trainer.stop("good enough")
+                run.stop("good enough")
 
     train(settings, "runs/mine", callbacks=[StopWhenGood()])
 
@@ -18,29 +18,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seqcritic.training.trainer import Trainer
+    from seqcritic.training.run import Run
 
 
 class Callback:
     """Does nothing at every event; a subclass overrides those it cares for."""
 
-    def on_start(self, trainer: Trainer) -> None:
+    def on_start(self, run: Run) -> None:
         """The run begins, or goes on from a checkpoint."""
 
-    def on_phase(self, trainer: Trainer, phase: str) -> None:
+    def on_phase(self, run: Run, phase: str) -> None:
         """A phase, `actor`, `critic` or `train`, begins or goes on."""
 
-    def on_update(self, trainer: Trainer, measurements: Mapping[str, float]) -> None:
+    def on_update(self, run: Run, measurements: Mapping[str, float]) -> None:
         """An update has been made; what it measured."""
 
-    def on_evaluation(self, trainer: Trainer, scores: Mapping[str, float]) -> None:
+    def on_evaluation(self, run: Run, scores: Mapping[str, float]) -> None:
         """The networks have been judged: `valid_score` and `best_score`, of a critic what it explains."""
 
-    def on_checkpoint(self, trainer: Trainer, folder: Path) -> None:
+    def on_checkpoint(self, run: Run, folder: Path) -> None:
         """A checkpoint has been written."""
 
-    def on_end(self, trainer: Trainer) -> None:
+    def on_end(self, run: Run) -> None:
         """The run is finished and its model exported."""
 
-    def on_error(self, trainer: Trainer, error: BaseException) -> None:
+    def on_error(self, run: Run, error: BaseException) -> None:
         """The run ends by an error, an interruption by a signal among them; it is raised afterwards."""

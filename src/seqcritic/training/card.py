@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from seqcritic.config import Settings
-from seqcritic.data_settings import SPLITS, SpellingSettings
+from seqcritic.data_settings import SPLITS, OwnTaskSettings, SpellingSettings, TranslationSettings
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,10 @@ def _introduce(origin: Origin) -> str:
     data = origin.settings.data
     if isinstance(data, SpellingSettings):
         what = f"Corrects replaced characters, {data.length} characters at a time; trained at noise {data.noise:g}"
-    else:
+    elif isinstance(data, TranslationSettings):
         what = f"A translation model ({' and '.join(origin.text['train'])})"
+    else:
+        what = f"A model trained on {data.arguments.get('class', data.task)}"
     scores = "; ".join(f"{result.score_name} {result.score:.2f} ({result.label})" for result in origin.results)
     return f"{what} by {origin.settings.method.label}{'; ' + scores if scores else ''}."
 
@@ -80,11 +82,7 @@ def _training(origin: Origin) -> list[tuple[str, str]]:
         ("trained for", settings.score.name),
         ("examples seen", f"{origin.progress['examples']:,}"),
         ("seed", str(settings.seed)),
-        ("encoder", settings.actor.encoder),
-        (
-            "embedding, hidden, attention",
-            f"{settings.actor.embedding}, {settings.actor.hidden}, {settings.actor.attention}",
-        ),
+        *settings.actor.facts(),
         ("weights", f"{origin.num_weights:,}, stored as float{16 if origin.half else 32}"),
         ("seqcritic", version("seqcritic")),
     ]
@@ -111,7 +109,9 @@ def _results(origin: Origin) -> str:
 
 def _limits(settings: Settings) -> list[str]:
     data = settings.data
-    if not isinstance(data, SpellingSettings):
+    if isinstance(data, OwnTaskSettings):
+        return ["It knows what its training data is like; other data it answers worse."]
+    if isinstance(data, TranslationSettings):
         return [
             "It knows the words and the style of its training text; other text it translates worse.",
             f"Its training sentences had at most {data.maximum_length} tokens.",

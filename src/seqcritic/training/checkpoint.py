@@ -154,6 +154,7 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
         f"{index}.{key}": torch.as_tensor(value)
         for index, entries in optimiser.state_dict()["state"].items()
         for key, value in entries.items()
+        if value is not None  # as SGD without momentum keeps it
     }
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from seqcritic.config import Settings
 from seqcritic.data.batch import Batch
 from seqcritic.data.task import build_task
-from seqcritic.data_settings import EMBEDDED, SPLITS, SpellingSettings
+from seqcritic.data_settings import EMBEDDED, SPLITS, OwnTaskSettings, SpellingSettings
 from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.digests import unseal
 from seqcritic.errors import UserError
@@ -78,15 +78,22 @@ def describe(model: Model) -> dict[str, Any]:
 def without_places(settings: Settings) -> Settings:
     """Return the settings without the places of files, the device and the comparison that a run was part of."""
     data = settings.data
+    if isinstance(data, OwnTaskSettings):
+        return settings.model_copy(update=_neutral())
     nothing: dict[str, Any] = {split: type(getattr(data, split))() for split in SPLITS if not _is_embedded(data, split)}
+    return settings.model_copy(update=_neutral() | {"data": data.model_copy(update=nothing)})
+
+
+def _neutral() -> dict[str, Any]:
     defaults = Settings()
-    ours = {name: getattr(defaults, name) for name in ("device", "start", "compare")}
-    return settings.model_copy(update=ours | {"data": data.model_copy(update=nothing)})
+    return {name: getattr(defaults, name) for name in ("device", "start", "compare")}
 
 
 def text_names(settings: Settings) -> dict[str, list[str]]:
     """Return the names of the files of each split, without their folders."""
     names: dict[str, list[str]] = {}
+    if isinstance(settings.data, OwnTaskSettings):
+        return {split: [] for split in SPLITS}
     for split in SPLITS:
         files = getattr(settings.data, split)
         paths = files if isinstance(files, tuple) else (*files.source, *files.target, *files.pairs)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from seqcritic.config import Settings
 from seqcritic.contracts.method import Method, Outcome
-from seqcritic.contracts.networks import NetworkSpec, follow
+from seqcritic.contracts.networks import Networks, NetworkSpec, follow
+from seqcritic.contracts.parts import part_class
+from seqcritic.contracts.registry import ACTORS
 from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
@@ -30,6 +32,27 @@ from seqcritic.training.device import choose_device, computing, require_memory, 
 from seqcritic.training.distributed import Processes
 
 TensorGroups = dict[str, dict[str, Tensor]]
+MakeOptimiser = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+
+def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """Adam as the authors use it; the learning rate is set at every update."""
+    return torch.optim.Adam(parameters, betas=(FIRST_BETA, 0.999), fused=True)
+
+
+def recipe_networks(settings: Settings, num_source_tokens: int, num_target_tokens: int) -> Networks:
+    """Return the networks of a recipe with their initial weights, or say that there is no memory for them."""
+    if part_class(ACTORS, settings.actor.kind).builds_on_meta:
+        device = choose_device(settings.device)
+        with torch.device("meta"):
+            sketch = build_networks(settings, num_source_tokens, num_target_tokens, torch.Generator())
+        require_memory(device, weight_type(settings.precision, device).itemsize * count_numbers(sketch))
+    return build_networks(settings, num_source_tokens, num_target_tokens, weights_generator(settings))
+
+
+def weights_generator(settings: Settings) -> torch.Generator:
+    """Return what the initial weights of a run are drawn from."""
+    return torch.Generator().manual_seed(derive_seed(settings.seed, "weights"))
 
 
 class Learner:
@@ -38,25 +61,24 @@ class Learner:
     def __init__(
         self,
         settings: Settings,
-        num_source_tokens: int,
-        num_target_tokens: int,
+        networks: Networks,
         score: Score,
         processes: Processes | None = None,
+        optimiser: MakeOptimiser = adam,
     ) -> None:
         self.settings = settings
+        self.networks = networks
         self.score = score
         self.processes = Processes() if processes is None else processes
+        self.make_optimiser = optimiser
         self.device = choose_device(settings.device, self.processes.local_rank)
         # Drawn from on the CPU, where every device and every process sees the same numbers.
         self.generator = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
         weight = weight_type(settings.precision, self.device)
-        require_memory(self.device, weight.itemsize * count_numbers(settings, num_source_tokens, num_target_tokens))
-        weights = torch.Generator().manual_seed(derive_seed(settings.seed, "weights"))
-        self.networks = build_networks(settings, num_source_tokens, num_target_tokens, weights)
         for network in self.networks.named().values():
             network.to(self.device, weight)
         self.best_actor = self.actor_weights()
-        self.optimisers: dict[str, torch.optim.Adam] = {}
+        self.optimisers: dict[str, torch.optim.Optimizer] = {}
         self.phase = ""
         self.method: Method | None = None  # no phase has begun
 
@@ -80,7 +102,7 @@ class Learner:
         for spec, leader in self._copies():
             follow(networks[spec.name], networks[leader], 1.0)
         self.optimisers = {
-            name: torch.optim.Adam(networks[name].parameters(), betas=(FIRST_BETA, 0.999), fused=True)
+            name: self.make_optimiser(weight for weight in networks[name].parameters() if weight.requires_grad)
             for name in self.method.trains
         }
 
@@ -110,7 +132,8 @@ class Learner:
             measurements[f"{name}_gradient_norm"] = self._clip(name)
         for name, optimiser in self.optimisers.items():
             own_rate = self.settings.method.baseline_learning_rate if name == "baseline" else rate
-            optimiser.param_groups[0]["lr"] = own_rate
+            for group in optimiser.param_groups:
+                group["lr"] = own_rate
             optimiser.step()
         self.method.observe(self.processes.average_tensors(outcome.observations, share.fraction))
         self._move_followers()
@@ -199,3 +222,10 @@ def _means(steps: list[dict[str, float]]) -> dict[str, float]:
 def _require_finite(what: str, value: Tensor) -> None:
     if not math.isfinite(value.item()):
         raise NonFiniteError(f"{what} is not finite")
+
+
+def recipe_learner(
+    settings: Settings, num_source_tokens: int, num_target_tokens: int, score: Score, processes: Processes | None = None
+) -> Learner:
+    """Return the learner of a recipe's own networks."""
+    return Learner(settings, recipe_networks(settings, num_source_tokens, num_target_tokens), score, processes)

@@ -107,15 +107,18 @@ def read_network(place: str | Path, name: str) -> tuple[dict[str, Tensor], dict[
     return read_tensors(folder, name, description), description
 
 
-def load_model(place: str | Path, device: DeviceName = "auto") -> Model:
+def load_model(place: str | Path, device: DeviceName = "auto", *, actor: Actor | None = None) -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
 
-    Where it was trained does not matter.
+    Where it was trained does not matter. An `actor` that is passed gets its weights; a run that was composed of objects
+    which its folder cannot describe needs it.
     """
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
     task = build_task(settings.data, vocabularies=description.get("vocabularies"))
-    actor = build_actor(settings, task.num_source_tokens, task.num_target_tokens, torch.Generator())
-    load_weights(actor, weights, str(place))
+    if actor is None:
+        actor = build_actor(settings, task.num_source_tokens, task.num_target_tokens, torch.Generator())
+    with torch.no_grad():
+        load_weights(actor, weights, str(place))
     actor.to(choose_device(device))
     return Model(actor.eval(), task, settings, description)

@@ -19,6 +19,7 @@ class Progress:
     best_score: float | None = None  # of this phase
     best_update: int = 0
     stale_evaluations: int = 0  # evaluations since the best one
+    curve: list[list[float]] = field(default_factory=list)  # of this phase: update and validation score
     td_errors: list[float] = field(default_factory=list)  # mean of each interval between evaluations
     explained_variance: float | None = None  # of held-out returns by the critic, at the last evaluation
     td_sum: float = 0.0

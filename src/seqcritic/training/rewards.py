@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from seqcritic.config import Settings
+from seqcritic.contracts.score import Score
 from seqcritic.data.task import Task, build_task
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, is_function, load_user_score
-from seqcritic.scores.shared.function import try_on
+from seqcritic.scores.shared.function import FunctionScore, try_on
 
 NUM_TRIED = 3  # examples on which a user's function is tried
 
 
 def try_score(settings: Settings, task: Task) -> None:
+    """Make the score of settings ready."""
+    prepare_score(build_score(settings), task, settings.seed)
+
+
+def prepare_score(score: Score, task: Task, seed: int) -> None:
     """Try a user's own score before the first update, and have the raw texts ready that any score will be given."""
-    if is_function(settings):
-        _try_function(settings, task)
-    texts = task.training_batch(0, 1, settings.seed).texts
+    if isinstance(score, FunctionScore):
+        _try_function(score, task)
+    texts = task.training_batch(0, 1, seed).texts
     assert texts is not None
     # Further references have no ids of their own, so that their texts are read for scores of tokens too.
-    if build_score(settings).unit == "text" or texts.encode is not None:
+    if score.unit == "text" or texts.encode is not None:
         texts.references()
 
 
@@ -26,17 +32,17 @@ def try_described_score(settings: Settings) -> None:
     """Load a user's own score and, where the validation text is there, try it."""
     if not is_function(settings):
         return
-    load_user_score(settings)
+    score = load_user_score(settings)
     task = build_task(settings.data)
     try:
         task.first_examples(1)
     except UserError:
         return  # the recipe is looked at, not run: the text may be on another machine
-    _try_function(settings, task)
+    _try_function(score, task)
 
 
-def _try_function(settings: Settings, task: Task) -> None:
+def _try_function(score: FunctionScore, task: Task) -> None:
     try:
-        try_on(load_user_score(settings), task.first_examples(NUM_TRIED))
+        try_on(score, task.first_examples(NUM_TRIED))
     except UserError as error:
         raise UserError(f"score.name: {error}") from error

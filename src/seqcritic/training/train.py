@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -18,9 +19,12 @@ from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import Display, PlainDisplay, SilentDisplay
 from seqcritic.training.distributed import Processes, join_processes
 from seqcritic.training.environment import set_up_process
+from seqcritic.training.learner import MakeOptimiser, adam
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
+from seqcritic.training.parts import Parts, recipe_parts
+from seqcritic.training.run import Run
 from seqcritic.training.run_folder import RunFolder
-from seqcritic.training.trainer import Trainer
+from seqcritic.training.start import check_start
 
 PARENT_VARIABLE = "SEQCRITIC_PARENT"  # set by `compare`: a run whose comparison was killed stops too
 
@@ -33,12 +37,35 @@ def train(
     Calling it again with the same settings resumes, or returns at once where the run is finished. `callbacks` are told
     of every event (training/callbacks.py).
     """
-    folder = Path(out)
+    return train_in(Path(out), settings, partial(recipe_parts, settings), display, callbacks)
+
+
+def train_in(
+    folder: Path,
+    settings: Settings,
+    make_parts: Callable[[Processes, Callable[[str], None]], Parts],
+    display: Display | None = None,
+    callbacks: Sequence[Callback] = (),
+    optimiser: MakeOptimiser = adam,
+) -> Path:
+    """Train what `make_parts` makes in a folder that no other process uses; the parts are made once it is ours."""
     with join_processes() as processes:
         chosen = (PlainDisplay() if display is None else display) if processes.is_first else SilentDisplay()
         try:
             with closing(chosen), RunFolder(folder, settings) if processes.is_first else nullcontext() as run_folder:
-                _train(settings, folder, chosen, processes, run_folder, callbacks)
+                if is_finished(folder):
+                    chosen.line(f"{folder} is finished; nothing to do")
+                    return folder
+                set_up_process(settings.threads)
+                received: list[int] = []
+                processes.stop_signal = lambda: _why_stop(received)
+                if CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest() is None:
+                    check_start(settings)
+                parts = make_parts(processes, chosen.line)
+                run = Run(settings, parts, folder, chosen, processes, callbacks, optimiser)
+                if run_folder is not None:
+                    run_folder.claim()
+                _go(run, received)
         except (UserError, NonFiniteError, Interrupted) as error:
             raise error if processes.may_speak() else Quiet(error.exit_code) from None
         except LostProcess as error:
@@ -46,29 +73,14 @@ def train(
     return folder
 
 
-def _train(
-    settings: Settings,
-    folder: Path,
-    display: Display,
-    processes: Processes,
-    run_folder: RunFolder | None,
-    callbacks: Sequence[Callback],
-) -> None:
-    if is_finished(folder):
-        display.line(f"{folder} is finished; nothing to do")
-        return
-    set_up_process(settings.threads)
-    received: list[int] = []
-    processes.stop_signal = lambda: _why_stop(received)
-    trainer = Trainer(settings, folder, display, processes, callbacks)
-    if run_folder is not None:
-        run_folder.claim()
+def _go(run: Run, received: list[int]) -> None:
+    settings, processes, line = run.settings, run.processes, run.display.line
     together = f"{processes.size} processes of " if processes.size > 1 else ""
-    display.line(f"training {settings.method.label} in {folder} with {together}{settings.threads} thread(s)")
-    display.line(f"native kernels: {describe()}")
+    line(f"training {settings.method.label} in {run.folder} with {together}{settings.threads} thread(s)")
+    line(f"native kernels: {describe()}")
     with stop_signals(received):
-        trainer.run()
-    display.line(f"finished: {folder}")
+        run.go()
+    line(f"finished: {run.folder}")
 
 
 def _explained(error: LostProcess, folder: Path) -> LostProcess:

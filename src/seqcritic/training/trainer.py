@@ -1,395 +1,136 @@
-"""The training loop: phases, updates, evaluation, checkpoints. Algorithm 2 of the paper.
+"""Training from Python: an actor, a task, a score and a method, composed.
 
-Everything that decides the next number is in the checkpoint: networks, followers, optimisers, the sampling
-generator, the position in the data and the progress. A run that is killed and resumed therefore ends with the
-same bits as one that is not.
+    trainer = Trainer(actor, task, "bleu", "actor-critic+likelihood", out="runs/mine", settings={"training.batch": 16})
+    model = trainer.train()
+
+The same call again resumes from the newest checkpoint. The run's folder is as that of a recipe: it stores how each part
+is built (contracts/parts.py), so that `evaluate`, `report`, `export` and the command line take it; a part that cannot
+be described has to be passed again.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seqcritic.config import PhaseSettings, Settings
-from seqcritic.data.batch import EvaluationSet
-from seqcritic.data.task import build_task
-from seqcritic.errors import Interrupted, NonFiniteError, UserError
-from seqcritic.evaluation import build_score, judge, signature, surrogate
-from seqcritic.settings_io import told_from
+from pydantic import BaseModel
+
+from seqcritic.config import Settings
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.method import Method
+from seqcritic.contracts.method_registry import register_method, registered_methods
+from seqcritic.contracts.parts import OwnActorSettings, OwnCriticSettings, describe, describe_part
+from seqcritic.contracts.score import Score
+from seqcritic.data.task import Task
+from seqcritic.data_settings import OBJECT
+from seqcritic.errors import UserError
+from seqcritic.evaluation import build_score
+from seqcritic.models.build import build_critic
+from seqcritic.scores.shared.function import FunctionScore, as_score
+from seqcritic.settings_io import override, settings_from, with_method
 from seqcritic.training.callbacks import Callback
-from seqcritic.training.checkpoint import (
-    CheckpointFolder,
-    load_weights,
-    read_description,
-    read_tensors,
-    weights_of,
-    write_folder,
-)
 from seqcritic.training.display import Display
 from seqcritic.training.distributed import Processes
-from seqcritic.training.learner import Learner, TensorGroups
-from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER
-from seqcritic.training.phases import learning_rate, planned_phases, reason_to_end
-from seqcritic.training.progress import Progress
-from seqcritic.training.readiness import explained_variance, warning
-from seqcritic.training.rewards import try_score
-from seqcritic.training.start import check_start, load_start_actor, load_start_critic, network_digest
-from seqcritic.training.tracking import SilentTracker, Tracker
+from seqcritic.training.learner import MakeOptimiser, adam, weights_generator
+from seqcritic.training.model import Model, load_model
+from seqcritic.training.parts import Parts
+from seqcritic.training.train import train_in
 
 
 class Trainer:
-    """One run in one folder, from where its newest checkpoint left it to its end."""
+    """Trains an actor of one's own in a folder, and goes on there when it is composed again."""
 
     def __init__(
         self,
-        settings: Settings,
-        folder: Path,
-        display: Display,
-        processes: Processes,
+        actor: Actor,
+        task: Task,
+        score: str | Score | Callable[..., Any],
+        method: str | type[Method] = "actor-critic",
+        *,
+        critic: Critic | None = None,
+        out: str | Path,
+        settings: Settings | Mapping[str, Any] | None = None,
+        optimiser: MakeOptimiser = adam,
         callbacks: Sequence[Callback] = (),
+        display: Display | None = None,
     ) -> None:
-        self.settings = settings
-        self.callbacks = callbacks if processes.is_first else ()
-        self.stopped = ""  # why somebody asked the run to end early
-        self.folder = folder
-        self.display = display
-        self.processes = processes
-        self.score = build_score(settings)
-        self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
-        if self.checkpoints.latest() is None:
-            check_start(settings)
-        with processes.one_before_the_rest():
-            self.task = build_task(settings.data, display.line)
-            self.fingerprint = self.task.fingerprint()
-            try_score(settings, self.task)
-        self.phases = planned_phases(settings)
-        num_tokens = (self.task.num_source_tokens, self.task.num_target_tokens)
-        self.learner = Learner(settings, *num_tokens, self.score, processes)
-        self.progress = Progress()
-        self.started_from: dict[str, str] = {}  # digests of the networks that the run began with
-        self._evaluation_sets: dict[str, EvaluationSet] = {}
-        self._news = ""  # the last validation score, for the display
-        self._saved_at = time.monotonic()
-        if not self._restore():
-            self._start_from_trained()
-            self._enter_phase()
-        processes.require_same(f"{self.fingerprint} {self.progress.total_updates} {self._checksum()}")
-        self.tracker: Tracker | SilentTracker
+        """Compose a run.
 
-    def stop(self, reason: str) -> None:
-        """End the run after the present update: what is left of its phases is left out, and the model is exported."""
-        if self.processes.size > 1:
-            raise UserError("a callback cannot stop a run of several processes; send one of them SIGTERM")
-        self.stopped = reason
+        `score`: a name of docs/scores.md, a Score, or a function of texts. `method`: a name, with `+likelihood` for the
+        mixture, or a class. `critic`: where the method needs one, by default what `settings` say under `critic`, the
+        recurrent one. `settings`: what else a recipe says, by dotted keys or nested. `optimiser`: makes one of
+        parameters; the learning rate is set at every update.
+        """
+        _require(isinstance(actor, Actor), "actor", actor, "an Actor (docs/own/actor.md)")
+        _require(critic is None or isinstance(critic, Critic), "critic", critic, "a Critic (contracts/critic.py)")
+        named = isinstance(score, str | Score) or callable(score)
+        _require(named, "score", score, "the name of a score, a Score or a function (docs/own/score.md)")
+        self.out = Path(out)
+        self.optimiser, self.callbacks, self.display = optimiser, callbacks, display
+        tree = _tree(settings)
+        tree["actor"] = describe_part(actor, OwnActorSettings).model_dump(mode="json")
+        if critic is not None:
+            tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
+        tree["data"] = _described_task(task)
+        tree["score"] = {**tree.get("score", {}), "name": _described_score(score)}
+        self.settings = with_method(settings_from(tree), _label(method))
+        chosen = build_score(self.settings) if isinstance(score, str) else as_score(score)
+        if critic is None and self.settings.method.needs_critic:
+            critic = build_critic(self.settings, actor, weights_generator(self.settings))
+        self.parts = Parts(actor, task, chosen, critic)
 
-    def run(self) -> None:
-        """Go through the remaining phases and export the model."""
-        try:
-            self._tell("on_start")
-            self._run_phases()
-            self._tell("on_end")
-        except BaseException as error:
-            self._tell("on_error", error)
-            raise
+    def train(self) -> Model:
+        """Train to the end, or on from where an earlier call was interrupted; return the model, with the best actor.
 
-    def _tell(self, event: str, *news: object) -> None:
-        """Tell all callbacks of an event."""
-        for callback in self.callbacks:
-            getattr(callback, event)(self, *news)
+        The actor that was passed is that of the model.
+        """
 
-    def _run_phases(self) -> None:
-        self.tracker = (
-            Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
-            if self.processes.is_first
-            else SilentTracker()
-        )
-        try:
-            while self.progress.phase < len(self.phases) and not self.stopped:
-                self._run_phase(self.phases[self.progress.phase])
-                if self.phases[self.progress.phase] == "actor":
-                    if self.settings.phases.actor.keep == "last":
-                        self.learner.best_actor = self.learner.actor_weights()
-                    self._sharpen()
-                self.progress.start_phase(self.progress.phase + 1)
-                self._enter_phase()
-            self._finish()
-        finally:
-            self.tracker.close()
+        def make_parts(processes: Processes, report: Callable[[str], None]) -> Parts:
+            return self.parts
 
-    def _sharpen(self) -> None:
-        """Make the pre-trained actor as sharp as the settings say, where something is to learn from it; never twice."""
-        wanted = self.settings.method.sharpening
-        if self.settings.method.name == "likelihood" or self.phases in ([], ["actor"]):
-            return
-        if wanted != self.progress.sharpening:
-            self.learner.sharpen_best_actor(wanted / self.progress.sharpening)
-            self.progress.sharpening = wanted
-
-    def _enter_phase(self) -> None:
-        """Begin a phase: the actor is the best of the phase before it, followers and optimisers are fresh."""
-        load_weights(self.learner.networks.actor, self.learner.best_actor, "the best actor")
-        if self.progress.phase < len(self.phases):
-            self.learner.start_phase(self.phases[self.progress.phase])
-
-    def _run_phase(self, phase: str) -> None:
-        rules: PhaseSettings = getattr(self.settings.phases, phase)
-        progress = self.progress
-        cost = update_cost(self.settings, phase)
-        self.display.start_phase(phase, progress.update, rules.updates)
-        self._tell("on_phase", phase)
-        started, done_before = time.monotonic(), progress.update
-        while True:
-            clock = time.monotonic()
-            self._evaluate_if_due(phase, rules)
-            ended = progress.update >= rules.updates or self._should_end(phase, rules) or self._was_stopped(phase)
-            if not ended:
-                self._update(phase, rules, cost)
-            progress.seconds += time.monotonic() - clock
-            if ended:
-                break
-            means = self._log(phase) if progress.update % self.settings.training.log_every == 0 else {}
-            rate = (progress.update - done_before) / (time.monotonic() - started)
-            self.display.advance(progress.update, rate, means, self._news)
-            self._heed_signal()
-            if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
-                self._save()
-
-    def _update(self, phase: str, rules: PhaseSettings, cost: float) -> None:
-        progress, size = self.progress, self.settings.training.batch * self.processes.size
-        batch = self.task.training_batch(progress.examples, size, self.settings.seed)
-        try:
-            rate = learning_rate(rules, progress.update)
-            measurements = self.learner.update(batch, rate, progress.update / rules.updates)
-        except NonFiniteError as error:
-            raise self._located(error, phase, progress.update + 1) from None
-        progress.update += 1
-        progress.total_updates += 1
-        progress.examples += size
-        progress.compute += cost
-        progress.add(measurements)
-        self._tell("on_update", measurements)
-
-    def _located(self, error: NonFiniteError, phase: str, update: int) -> NonFiniteError:
-        """Return the error with where it happened, what is kept, and what to try."""
-        kept = self.checkpoints.latest()
-        return NonFiniteError(
-            f"{error} at update {update} of phase '{phase}'; the last good checkpoint is "
-            f"{kept if kept else 'none yet'}; try a smaller phases.{phase}.learning_rate"
-        )
-
-    def _evaluate_if_due(self, phase: str, rules: PhaseSettings) -> None:
-        """Evaluate every so many updates and at the end; the critic's phase is judged by its TD error."""
-        progress = self.progress
-        due = progress.update % self.settings.training.evaluate_every == 0 or progress.update == rules.updates
-        if not due or progress.evaluated_at == progress.update:
-            return
-        progress.close_interval()
-        readiness = self._readiness(phase)
-        scores = readiness
-        if phase == "critic":
-            self._write("critic", phase, readiness)
-        else:
-            # Both may be broken off, so they come before anything that must not be done twice.
-            score = self._score_on("valid")
-            fit = {"train_score": self._score_on("train")} if self.settings.training.train_examples else {}
-            progress.stale_evaluations += 1
-            if progress.best_score is None or self._is_better(score, progress.best_score):
-                progress.best_score, progress.best_update = score, progress.update
-                progress.stale_evaluations = 0
-                self.learner.best_actor = self.learner.actor_weights()
-            scores = {"valid_score": score, "best_score": progress.best_score} | fit | readiness
-            self._write("valid", phase, scores)
-            self._news = f"valid {self.score.name} {score:.2f} (best {progress.best_score:.2f})"
-            self.display.line(f"{phase} {progress.update}: {self._news}")
-        self._keep_snapshot(phase)
-        progress.evaluated_at = progress.update
-        self._tell("on_evaluation", scores)
-
-    def _readiness(self, phase: str) -> dict[str, float]:
-        """Return how much the critic explains on validation samples; warn where joint training starts with little."""
-        if phase == "actor" or self.learner.networks.critic is None:
-            return {}
-        learner = self.learner
-        try:
-            share = self.processes.from_first(
-                lambda: explained_variance(
-                    learner.networks, self._evaluation_set("valid").batches, self.settings, learner.score
-                )
-            )
-        except NonFiniteError as error:
-            raise self._located(error, phase, self.progress.update) from None
-        self.progress.explained_variance = share
-        text = warning(share) if phase == "train" and self.progress.update == 0 else ""
-        self.display.line(text or f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
-        return {"held_out_explained_variance": share}
-
-    def _score_on(self, split: str) -> float:
-        def compute() -> float:
-            actor, examples = self.learner.networks.actor, self._evaluation_set(split)
-            return judge(actor, self.task, examples, self.score, between_batches=self._heed_own_signal).score
-
-        return self.processes.from_first(compute)
-
-    def _evaluation_set(self, split: str) -> EvaluationSet:
-        """Return the whole of valid, or the training examples that are judged."""
-        if split not in self._evaluation_sets:
-            size, task = self.settings.training.train_examples, self.task
-            chosen = task.training_sample(size) if split == "train" else task.evaluation_set(split)
-            self._evaluation_sets[split] = chosen
-        return self._evaluation_sets[split]
-
-    @cached_property
-    def valid_signature(self) -> str:
-        """What a reader must know of the validation scores that this run writes."""
-        valid = self._evaluation_set("valid")
-        trained, count = surrogate(self.score), valid.num_references
-        return signature(self.task, self.score, "valid", len(valid.references), trained=trained, num_references=count)
-
-    def _is_better(self, score: float, best: float) -> bool:
-        return score > best if self.score.higher_is_better else score < best
-
-    def _should_end(self, phase: str, rules: PhaseSettings) -> bool:
-        """Apply the phase's stopping rule, at evaluations only."""
-        if self.progress.evaluated_at != self.progress.update:
-            return False
-        reason = reason_to_end(rules, self.progress)
-        if reason:
-            self.display.line(f"phase {phase} ends at update {self.progress.update}: {reason}")
-        return bool(reason)
-
-    def _was_stopped(self, phase: str) -> bool:
-        """Whether a callback asked for the end."""
-        if self.stopped:
-            self.display.line(f"phase {phase} ends at update {self.progress.update}: {self.stopped}")
-        return bool(self.stopped)
-
-    def _log(self, phase: str) -> dict[str, float]:
-        means = self.progress.take_means()
-        self._write("train", phase, means)
-        return means
-
-    def _write(self, kind: str, phase: str, values: dict[str, float]) -> None:
-        progress = self.progress
-        place = {
-            "kind": kind,
-            "phase": phase,
-            "update": progress.update,
-            "total_updates": progress.total_updates,
-            "examples": progress.examples,
-            "compute": progress.compute,
-        }
-        self.tracker.write(place | values | {"seconds": progress.seconds})
-        progress.metrics_bytes = self.tracker.offset
-
-    def _heed_signal(self) -> None:
-        """Checkpoint and leave, all processes at the same update, when one is asked to stop."""
-        number = self.processes.agreed_signal()
-        if number is not None:
-            self._save()
-            self.processes.wait()  # the first to end takes the others with it
-            raise self._interrupted(number)
-
-    def _heed_own_signal(self) -> None:
-        """Checkpoint and leave when this process, for which the others wait, is asked to stop."""
-        number = self.processes.stop_signal()
-        if number is not None:
-            self._save()
-            raise self._interrupted(number)
-
-    def _interrupted(self, number: int) -> Interrupted:
-        return Interrupted(number, f"stopped; the same command resumes from {self.checkpoints.latest()}")
-
-    def _save(self) -> None:
-        """Write a checkpoint; every process holds the same state, so the first does it for all."""
-        if not self.processes.is_first:
-            return
-        self.checkpoints.write(self.learner.tensors(), self._description() | {"progress": self.progress.to_dict()})
-        self._saved_at = time.monotonic()
-        latest = self.checkpoints.latest()
-        assert latest is not None, "one was just written"
-        self._tell("on_checkpoint", latest)
-
-    def _keep_snapshot(self, phase: str) -> None:
-        """Keep the present networks as a model folder where settings ask for it, for `diagnose`."""
-        every = self.settings.training.snapshot_every
-        if phase == "train" and every is not None and self.progress.update % every == 0 and self.processes.is_first:
-            groups = self._exported() | {"actor": self.learner.actor_weights()}
-            described = self._description() | {"progress": self.progress.to_dict()}
-            write_folder(self.folder / SNAPSHOTS_FOLDER / f"{self.progress.update:08d}", groups, described)
-
-    def _exported(self) -> TensorGroups:
-        """Return what others load: the best actor, the last critic."""
-        return {name: group for name, group in self.learner.tensors().items() if name in ("actor", "critic")}
-
-    def _restore(self) -> bool:
-        """Load the newest checkpoint, if there is one."""
-        latest = self.checkpoints.latest()
-        if latest is None:
-            return False
-        description = read_description(latest)
-        if description["data"] != self.fingerprint:
-            raise UserError(f"{self.folder}: the text has changed since this run began; give another --out")
-        if description.get("processes", 1) != self.processes.size:
-            raise UserError(
-                f"{self.folder}: this run began with {description.get('processes', 1)} process(es), not "
-                f"{self.processes.size}; resume it with as many, or give another --out"
-            )
-        self.started_from = description.get("start", {})
-        groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
-        try:
-            self.progress = Progress(**description["progress"])
-            self._enter_phase()
-            self.learner.load_tensors(groups, str(latest))
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{latest} is damaged ({error}); remove it and go on from the one before") from None
-        self.display.line(f"resuming from {latest}")
-        return True
-
-    def _start_from_trained(self) -> None:
-        """Load the actor and critic the settings name and go on where their training text ended."""
-        networks, progress = self.learner.networks, self.progress
-        self.started_from = {name: network_digest(place, name) for name, place in self.settings.start if place}
-        if self.settings.start.actor is not None:
-            trained = load_start_actor(self.settings, networks.actor, self.task.vocabularies())
-            self.learner.best_actor = self.learner.actor_weights()
-            progress.sharpening = trained.get("sharpening", 1.0)
-            self._sharpen()
-            progress.examples = trained["examples"]
-        if self.settings.start.critic is not None and networks.critic is not None:
-            trained = load_start_critic(self.settings, networks.critic)
-            progress.examples = max(progress.examples, trained["examples"])
-            # What the critic cost belongs to the method that uses it.
-            progress.compute, progress.seconds = trained["compute"], trained["seconds"]
-
-    def _checksum(self) -> float:
-        """Return a number that differs for other weights."""
-        weights = weights_of(self.learner.networks.actor).values()
-        return sum(float(tensor.double().abs().sum()) for tensor in weights)
-
-    def _description(self) -> dict[str, Any]:
-        return {
-            "settings": told_from(self.folder, self.settings).model_dump(mode="json"),
-            "data": self.fingerprint,
-            "valid_signature": self.valid_signature,
-            "start": self.started_from,
-            "processes": self.processes.size,
-            "vocabularies": self.task.vocabularies(),
-        }
-
-    def _finish(self) -> None:
-        """Mark the run finished and export what others load: the best actor, the last critic."""
-        self.progress.finished = True
-        self._save()
-        if not self.processes.is_first:
-            return
-        described = self._description() | {"progress": self.progress.to_dict()}
-        write_folder(self.folder / MODEL_FOLDER, self._exported(), described)
+        train_in(self.out, self.settings, make_parts, self.display, self.callbacks, self.optimiser)
+        return load_model(self.out, self.settings.device, actor=self.parts.actor)
 
 
-def update_cost(settings: Settings, phase: str) -> float:
-    """Return what an update of a phase costs in likelihood updates, by the recipe's measured costs."""
-    label = {"actor": "likelihood", "critic": "critic", "train": settings.method.label}[phase]
-    return settings.compare.cost(label)
+def _require(right: bool, name: str, given: object, wanted: str) -> None:
+    if not right:
+        raise UserError(f"{name}: {type(given).__name__} is not {wanted}")
+
+
+def _tree(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
+    if isinstance(settings, Settings):
+        return settings.model_dump(mode="json")
+    tree: dict[str, Any] = {}
+    override(tree, settings or {})
+    return tree
+
+
+def _label(method: str | type[Method]) -> str:
+    """Return the name of a method; a class that is not known yet is registered."""
+    if isinstance(method, str):
+        return method
+    if method not in registered_methods().values():
+        register_method(method)
+    return method.name
+
+
+def _described_task(task: Task) -> dict[str, Any]:
+    settings = getattr(task, "settings", None)
+    if isinstance(settings, BaseModel):
+        return settings.model_dump(mode="json")
+    kind, arguments = describe(task)
+    return {"task": kind, "arguments": arguments}
+
+
+def _described_score(score: str | Score | Callable[..., Any]) -> str:
+    """Return how settings name a score: as it is named, by `module:function`, or as an object to be passed again."""
+    if isinstance(score, str):
+        return score
+    if isinstance(score, Score) and not isinstance(score, FunctionScore):
+        return OBJECT  # its options are its own
+    function = score.function if isinstance(score, FunctionScore) else score
+    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    importable = module not in ("", "__main__") and name.isidentifier()
+    return f"{module}:{name}" if importable else OBJECT

@@ -8,7 +8,6 @@ import pytest
 import torch
 from transformers import GenerationMixin
 
-from seqcritic.config import CriticSettings
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.batch import Batch
@@ -18,6 +17,7 @@ from seqcritic.method_settings import method_section
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import RecurrentCritic
 from seqcritic.models.hf.actor import HuggingFaceActor
+from seqcritic.models.settings import GruCriticSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors import rows
 from tiny_models import END, FAMILIES, NUM_TOKENS, PADDING, make_model
@@ -172,7 +172,7 @@ def test_methods_train_it(family, label):
     kind = registered_methods()[name]
     needed = {spec.name for spec in kind.needs}
     if "critic" in needed:
-        sizes = CriticSettings(embedding=6, hidden=6, attention=6)
+        sizes = GruCriticSettings(embedding=6, hidden=6, attention=6)
         networks.critic = RecurrentCritic(sizes, NUM_TOKENS, actor.state_size, generator)
         networks.target_critic = copy.deepcopy(networks.critic).requires_grad_(False)
     if "baseline" in needed:

@@ -13,21 +13,25 @@ Shapes: B prefixes, A tokens, K continuations, V vocabulary.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from seqcritic.contracts.actor import Memory
+from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.score import Score
 from seqcritic.data.batch import Batch
+from seqcritic.data.corruption import derive_seed
 from seqcritic.decoding.sampling import sample
-from seqcritic.diagnosing.estimators import Subject, sample_examples
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.outlook import all_values
 from seqcritic.methods.rollout import prefix_scores, sample_limits
-from seqcritic.report.diagnosis import TokenValues
 from seqcritic.tensors import rows as all_rows
 
+NUM_EXAMPLES = 64
 TOKENS = 6
 CONTINUATIONS = 16
 PLACES = (0.0, 0.25, 0.5, 0.75)  # of a reference
@@ -52,10 +56,35 @@ def advantages(values: Tensor, weights: Tensor) -> Tensor:
     return values - (weights * values).sum(dim=1, keepdim=True)
 
 
+class TokenValues(NamedTuple):
+    """What is measured: how far true values and the critic's lie apart, and how they go together."""
+
+    prefixes: int
+    true_spread: float
+    critic_spread: float
+    correlation: float  # NaN where one of them has no spread
+    unlikely_favourites: float  # share of prefixes in which the token of the highest value is an unlikely one
+
+
+def token_correlation(actor: Actor, critic: Critic, score: Score, batches: Sequence[Batch], seed: int) -> float:
+    """Return the correlation on some validation examples, the same ones each time; 0 where there is none."""
+    few, left = [], NUM_EXAMPLES
+    for batch in batches:
+        few.append(batch.part(0, min(left, len(batch))).to(actor.device))
+        left -= len(few[-1])
+        if left <= 0:
+            break
+    generator = torch.Generator().manual_seed(derive_seed(seed, "token values"))
+    found = measure_token_values(actor, critic, score, few, generator).correlation
+    return found if math.isfinite(found) else 0.0
+
+
 @torch.no_grad()
-def measure_token_values(subject: Subject, batches: Sequence[Batch], generator: torch.Generator) -> TokenValues:
+def measure_token_values(
+    actor: Actor, critic: Critic, score: Score, batches: Sequence[Batch], generator: torch.Generator
+) -> TokenValues:
     """Measure the critic's values on one sample of every example."""
-    found = [part for batch in batches for part in _measure_batch(subject, batch, generator)]
+    found = [part for batch in batches for part in _measure_batch(actor, critic, score, batch, generator)]
     true, own, products, unlikely = (torch.cat(parts).mean().item() for parts in zip(*found, strict=True))
     return TokenValues(
         prefixes=sum(len(part[0]) for part in found),
@@ -67,16 +96,15 @@ def measure_token_values(subject: Subject, batches: Sequence[Batch], generator: 
 
 
 def _measure_batch(
-    subject: Subject, batch: Batch, generator: torch.Generator
+    actor: Actor, critic: Critic, score: Score, batch: Batch, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
     """Yield what `compare_values` finds, and whether the token of the highest value is unlikely, for some prefixes."""
-    actor = subject.actor
     memory = actor.encode(batch.sources, batch.source_mask)
-    drawn = sample_examples(subject, batch, memory, generator).sample
+    drawn = sample(actor, memory, sample_limits(actor.special, batch), generator)
     logits, states = actor.score(memory, drawn.tokens)
     probabilities = torch.softmax(logits, dim=2)
-    columns = choose_columns(subject.critic, actor.special, batch, probabilities[:, 0])
-    values = all_values(subject.critic, subject.score, actor.special, batch, drawn.tokens, drawn.mask, states, columns)
+    columns = choose_columns(critic, actor.special, batch, probabilities[:, 0])
+    values = all_values(critic, score, actor.special, batch, drawn.tokens, drawn.mask, states, columns)
     lengths = actor.special.lengths(batch.references, batch.reference_mask)
     for place in PLACES:
         steps = (place * lengths).long().clamp(max=drawn.mask.shape[1] - 1)
@@ -86,14 +114,15 @@ def _measure_batch(
             weights, tokens = chances.topk(min(TOKENS, chances.shape[1]), dim=1)
             weights = (weights / weights.sum(dim=1, keepdim=True)).double()
             part, known = batch.select(rows), all_rows.select(memory, rows)
-            returns = _continue(subject, part, known, drawn.tokens[rows], steps[rows], tokens, generator)
+            returns = _continue(actor, score, part, known, drawn.tokens[rows], steps[rows], tokens, generator)
             favourites = chances.gather(1, own.argmax(dim=1, keepdim=True)).flatten()
             compared = compare_values(returns.double(), own.gather(1, tokens).double(), weights)
             yield *compared, (favourites < UNLIKELY).double()
 
 
 def _continue(
-    subject: Subject,
+    actor: Actor,
+    score: Score,
     batch: Batch,
     memory: Memory,
     samples: Tensor,
@@ -106,8 +135,8 @@ def _continue(
     many, ends = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]
     given = samples.repeat_interleave(repeats, dim=0)
     given = given.scatter(1, ends, tokens.flatten().repeat_interleave(CONTINUATIONS)[:, None])
-    special = subject.actor.special
+    special = actor.special
     caps = sample_limits(special, many)
-    others = sample(subject.actor, all_rows.repeat(memory, repeats), caps, generator, (given, ends[:, 0] + 1))
-    scores = prefix_scores(subject.score, special, others.tokens, others.mask, many)
+    others = sample(actor, all_rows.repeat(memory, repeats), caps, generator, (given, ends[:, 0] + 1))
+    scores = prefix_scores(score, special, others.tokens, others.mask, many)
     return (scores[:, -1] - scores.gather(1, ends)[:, 0]).view(*tokens.shape, CONTINUATIONS)

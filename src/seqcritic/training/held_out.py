@@ -1,0 +1,78 @@
+"""What a run measures on examples that it does not train on, and on some that it does.
+
+Of several processes the first measures; the others wait and are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from seqcritic.config import Settings
+from seqcritic.contracts.networks import Networks
+from seqcritic.contracts.score import Score
+from seqcritic.data.batch import EvaluationSet
+from seqcritic.data.task import Task
+from seqcritic.evaluation import judge, signature, surrogate
+from seqcritic.methods.token_values import token_correlation
+from seqcritic.training.distributed import Processes
+from seqcritic.training.readiness import explained_variance
+
+
+class HeldOut:
+    """The validation set, and the training examples that are judged beside it, read when they are first needed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        task: Task,
+        score: Score,
+        networks: Networks,
+        processes: Processes,
+        between_batches: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._task = task
+        self._score = score
+        self._networks = networks
+        self._processes = processes
+        self._between_batches = between_batches
+        self._sets: dict[str, EvaluationSet] = {}
+
+    def score(self, split: str) -> float:
+        """Return the corpus score of the present actor's greedy predictions."""
+
+        def compute() -> float:
+            actor, examples = self._networks.actor, self._examples(split)
+            return judge(actor, self._task, examples, self._score, between_batches=self._between_batches).score
+
+        return self._processes.from_first(compute)
+
+    def explained_variance(self) -> float:
+        """Return how much of the variance of returns the critic explains."""
+        valid = self._examples("valid").batches
+        return self._processes.from_first(
+            lambda: explained_variance(self._networks, valid, self._settings, self._score)
+        )
+
+    def token_correlation(self) -> float:
+        """Return how the critic's values of single tokens correlate with true ones."""
+        actor, critic, valid = self._networks.actor, self._networks.critic, self._examples("valid").batches
+        assert critic is not None, "asked for in its phase"
+        return self._processes.from_first(
+            lambda: token_correlation(actor, critic, self._score, valid, self._settings.seed)
+        )
+
+    @cached_property
+    def signature(self) -> str:
+        """What a reader must know of the validation scores that this run writes."""
+        valid = self._examples("valid")
+        trained, count = surrogate(self._score), valid.num_references
+        return signature(self._task, self._score, "valid", len(valid.references), trained=trained, num_references=count)
+
+    def _examples(self, split: str) -> EvaluationSet:
+        """Return the whole of valid, or the training examples that are judged."""
+        if split not in self._sets:
+            size, task = self._settings.training.train_examples, self._task
+            self._sets[split] = task.training_sample(size) if split == "train" else task.evaluation_set(split)
+        return self._sets[split]

@@ -1,0 +1,35 @@
+"""The parts that a run is made of, and the factory that makes them of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from seqcritic.config import Settings
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.score import Score
+from seqcritic.data.task import Task, build_task
+from seqcritic.evaluation import build_score
+from seqcritic.training.distributed import Processes
+from seqcritic.training.learner import recipe_networks
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The model, the data and the score it is judged by; the critic where the method needs one."""
+
+    actor: Actor
+    task: Task
+    score: Score
+    critic: Critic | None = None
+
+
+def recipe_parts(settings: Settings, processes: Processes, report: Callable[[str], None]) -> Parts:
+    """Return the parts that the settings of a recipe describe; of several processes the first reads the text first."""
+    score = build_score(settings)
+    with processes.one_before_the_rest():
+        task = build_task(settings.data, report)
+        task.fingerprint()
+    networks = recipe_networks(settings, task.num_source_tokens, task.num_target_tokens)
+    return Parts(networks.actor, task, score, networks.critic)

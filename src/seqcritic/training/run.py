@@ -1,0 +1,400 @@
+"""The training loop: phases, updates, evaluation, checkpoints. Algorithm 2 of the paper.
+
+Everything that decides the next number is in the checkpoint: networks, followers, optimisers, the sampling
+generator, the position in the data and the progress. A run that is killed and resumed therefore ends with the
+same bits as one that is not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seqcritic.config import CriticPhaseSettings, PhaseSettings, Settings
+from seqcritic.errors import Interrupted, NonFiniteError, UserError
+from seqcritic.methods.build import assemble_networks
+from seqcritic.settings_io import told_from
+from seqcritic.training.averaging import KeptActors
+from seqcritic.training.callbacks import Callback
+from seqcritic.training.checkpoint import (
+    CheckpointFolder,
+    load_weights,
+    read_description,
+    read_tensors,
+    weights_of,
+    write_folder,
+)
+from seqcritic.training.display import Display
+from seqcritic.training.distributed import Processes
+from seqcritic.training.held_out import HeldOut
+from seqcritic.training.learner import Learner, MakeOptimiser, TensorGroups, adam
+from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER
+from seqcritic.training.parts import Parts
+from seqcritic.training.phases import in_updates, learning_rate, planned_phases, reason_to_end
+from seqcritic.training.progress import Progress
+from seqcritic.training.readiness import warning
+from seqcritic.training.rewards import prepare_score
+from seqcritic.training.start import load_start_actor, load_start_critic, network_digest
+from seqcritic.training.tracking import SilentTracker, Tracker
+
+
+class Run:
+    """One run in one folder, from where its newest checkpoint left it to its end."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        parts: Parts,
+        folder: Path,
+        display: Display,
+        processes: Processes,
+        callbacks: Sequence[Callback] = (),
+        optimiser: MakeOptimiser = adam,
+    ) -> None:
+        self.settings = settings
+        self.task, self.score = parts.task, parts.score
+        self.callbacks = callbacks if processes.is_first else ()
+        self.stopped = ""  # why somebody asked the run to end early
+        self.folder = folder
+        self.display = display
+        self.processes = processes
+        self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
+        with processes.one_before_the_rest():
+            self.fingerprint = self.task.fingerprint()
+            prepare_score(self.score, self.task, settings.seed)
+        self.phases = planned_phases(settings)
+        self.plan = in_updates(settings, self.task.epoch_size, processes.size)
+        training = settings.training
+        self.kept = KeptActors(training.average, training.average_of == "best", self.score.higher_is_better)
+        networks = assemble_networks(settings.method, parts.actor, parts.critic)
+        self.learner = Learner(settings, networks, self.score, processes, optimiser)
+        self.progress = Progress()
+        self.started_from: dict[str, str] = {}  # digests of the networks that the run began with
+        self.held_out = HeldOut(settings, self.task, self.score, networks, processes, self._heed_own_signal)
+        self._news = ""  # the last validation score, for the display
+        self._saved_at = time.monotonic()
+        if not self._restore():
+            self._start_from_trained()
+            self._enter_phase()
+        processes.require_same(f"{self.fingerprint} {self.progress.total_updates} {self._checksum()}")
+        self.tracker: Tracker | SilentTracker
+
+    def stop(self, reason: str) -> None:
+        """End the run after the present update: what is left of its phases is left out, and the model is exported."""
+        if self.processes.size > 1:
+            raise UserError("a callback cannot stop a run of several processes; send one of them SIGTERM")
+        self.stopped = reason
+
+    def go(self) -> None:
+        """Go through the remaining phases and export the model."""
+        try:
+            self._tell("on_start")
+            self._run_phases()
+            self._tell("on_end")
+        except BaseException as error:
+            self._tell("on_error", error)
+            raise
+
+    def _tell(self, event: str, *news: object) -> None:
+        """Tell all callbacks of an event."""
+        for callback in self.callbacks:
+            getattr(callback, event)(self, *news)
+
+    def _run_phases(self) -> None:
+        self.tracker = (
+            Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
+            if self.processes.is_first
+            else SilentTracker()
+        )
+        try:
+            while self.progress.phase < len(self.phases) and not self.stopped:
+                self._run_phase(self.phases[self.progress.phase])
+                self._average()
+                if self.phases[self.progress.phase] == "actor":
+                    if self.settings.phases.actor.keep == "last":
+                        self.learner.best_actor = self.learner.actor_weights()
+                    self._sharpen()
+                self.progress.start_phase(self.progress.phase + 1)
+                self._enter_phase()
+            self._finish()
+        finally:
+            self.tracker.close()
+
+    def _sharpen(self) -> None:
+        """Make the pre-trained actor as sharp as the settings say, where something is to learn from it; never twice."""
+        wanted = self.settings.method.sharpening
+        if self.settings.method.name == "likelihood" or self.phases in ([], ["actor"]):
+            return
+        if wanted != self.progress.sharpening:
+            self.learner.sharpen_best_actor(wanted / self.progress.sharpening)
+            self.progress.sharpening = wanted
+
+    def _enter_phase(self) -> None:
+        """Begin a phase: the actor is the best of the phase before it, followers and optimisers are fresh."""
+        load_weights(self.learner.networks.actor, self.learner.best_actor, "the best actor")
+        self.kept.clear()
+        if self.progress.phase < len(self.phases):
+            self.learner.start_phase(self.phases[self.progress.phase])
+
+    def _run_phase(self, phase: str) -> None:
+        rules: PhaseSettings = getattr(self.plan.phases, phase)
+        progress = self.progress
+        cost = update_cost(self.settings, phase)
+        self.display.start_phase(phase, progress.update, rules.updates)
+        self._tell("on_phase", phase)
+        started, done_before = time.monotonic(), progress.update
+        while True:
+            clock = time.monotonic()
+            self._evaluate_if_due(phase, rules)
+            ended = progress.update >= rules.updates or self._should_end(phase, rules) or self._was_stopped(phase)
+            if not ended:
+                self._update(phase, rules, cost)
+            progress.seconds += time.monotonic() - clock
+            if ended:
+                break
+            means = self._log(phase) if progress.update % self.settings.training.log_every == 0 else {}
+            rate = (progress.update - done_before) / (time.monotonic() - started)
+            self.display.advance(progress.update, rate, means, self._news)
+            self._heed_signal()
+            if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
+                self._save()
+
+    def _update(self, phase: str, rules: PhaseSettings, cost: float) -> None:
+        progress, size = self.progress, self.settings.training.batch * self.processes.size
+        batch = self.task.training_batch(progress.examples, size, self.settings.seed)
+        try:
+            rate = learning_rate(rules, progress.update)
+            measurements = self.learner.update(batch, rate, progress.update / rules.updates)
+        except NonFiniteError as error:
+            raise self._located(error, phase, progress.update + 1) from None
+        progress.update += 1
+        progress.total_updates += 1
+        progress.examples += size
+        progress.compute += cost
+        progress.add(measurements)
+        self._tell("on_update", measurements)
+
+    def _located(self, error: NonFiniteError, phase: str, update: int) -> NonFiniteError:
+        """Return the error with where it happened, what is kept, and what to try."""
+        kept = self.checkpoints.latest()
+        return NonFiniteError(
+            f"{error} at update {update} of phase '{phase}'; the last good checkpoint is "
+            f"{kept if kept else 'none yet'}; try a smaller phases.{phase}.learning_rate"
+        )
+
+    def _evaluate_if_due(self, phase: str, rules: PhaseSettings) -> None:
+        """Evaluate every so many updates and at the end; the critic's phase is judged by its TD error."""
+        progress = self.progress
+        due = progress.update % self.plan.training.evaluate_every == 0 or progress.update == rules.updates
+        if not due or progress.evaluated_at == progress.update:
+            return
+        progress.close_interval()
+        readiness = self._readiness(phase)
+        scores = readiness
+        if phase == "critic":
+            scores = readiness | self._token_correlation(rules)
+            self._write("critic", phase, scores)
+        else:
+            # Both may be broken off, so they come before anything that must not be done twice.
+            score = self.held_out.score("valid")
+            fit = {"train_score": self.held_out.score("train")} if self.settings.training.train_examples else {}
+            progress.stale_evaluations += 1
+            progress.curve.append([progress.update, score])
+            if self.kept.size > 1:
+                self.kept.add(score, self.learner.actor_weights())
+            if progress.best_score is None or self._is_better(score, progress.best_score):
+                progress.best_score, progress.best_update = score, progress.update
+                progress.stale_evaluations = 0
+                self.learner.best_actor = self.learner.actor_weights()
+            scores = {"valid_score": score, "best_score": progress.best_score} | fit | readiness
+            self._write("valid", phase, scores)
+            self._news = f"valid {self.score.name} {score:.2f} (best {progress.best_score:.2f})"
+            self.display.line(f"{phase} {progress.update}: {self._news}")
+        self._keep_snapshot(phase)
+        progress.evaluated_at = progress.update
+        self._tell("on_evaluation", scores)
+
+    def _readiness(self, phase: str) -> dict[str, float]:
+        """Return how much the critic explains on validation samples; warn where joint training starts with little."""
+        if phase == "actor" or self.learner.networks.critic is None:
+            return {}
+        try:
+            share = self.held_out.explained_variance()
+        except NonFiniteError as error:
+            raise self._located(error, phase, self.progress.update) from None
+        self.progress.explained_variance = share
+        text = warning(share) if phase == "train" and self.progress.update == 0 else ""
+        self.display.line(text or f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
+        return {"held_out_explained_variance": share}
+
+    def _token_correlation(self, rules: PhaseSettings) -> dict[str, float]:
+        """Return how the critic's values of tokens correlate with true ones, where a rule asks for it."""
+        if not isinstance(rules, CriticPhaseSettings) or (rules.token_correlation is None and rules.flat is None):
+            return {}
+        found = self.held_out.token_correlation()
+        self.progress.curve.append([self.progress.update, found])
+        self.display.line(f"critic {self.progress.update}: token values correlate with the true ones by {found:.2f}")
+        return {"token_correlation": found}
+
+    def _average(self) -> None:
+        """Make the mean of the kept actors the result of the last phase, for better or worse."""
+        mean = self.kept.mean()
+        if mean is None or self.progress.phase + 1 < len(self.phases):
+            return
+        load_weights(self.learner.networks.actor, mean, "the mean actor")
+        self.learner.best_actor = self.learner.actor_weights()
+        score, number = self.held_out.score("valid"), len(self.kept)
+        self._write("average", self.phases[self.progress.phase], {"average_score": score, "actors": float(number)})
+        self.display.line(f"the mean of {number} actors: valid {self.score.name} {score:.2f}")
+
+    def _is_better(self, score: float, best: float) -> bool:
+        return score > best if self.score.higher_is_better else score < best
+
+    def _should_end(self, phase: str, rules: PhaseSettings) -> bool:
+        """Apply the phase's stopping rule, at evaluations only."""
+        if self.progress.evaluated_at != self.progress.update:
+            return False
+        size, batch = self.task.epoch_size or 0, self.settings.training.batch * self.processes.size
+        reason = reason_to_end(rules, self.progress, self.score.higher_is_better, size / batch)
+        if reason:
+            self.display.line(f"phase {phase} ends at update {self.progress.update}: {reason}")
+        return bool(reason)
+
+    def _was_stopped(self, phase: str) -> bool:
+        """Whether a callback asked for the end."""
+        if self.stopped:
+            self.display.line(f"phase {phase} ends at update {self.progress.update}: {self.stopped}")
+        return bool(self.stopped)
+
+    def _log(self, phase: str) -> dict[str, float]:
+        means = self.progress.take_means()
+        self._write("train", phase, means)
+        return means
+
+    def _write(self, kind: str, phase: str, values: dict[str, float]) -> None:
+        progress = self.progress
+        place = {
+            "kind": kind,
+            "phase": phase,
+            "update": progress.update,
+            "total_updates": progress.total_updates,
+            "examples": progress.examples,
+            "compute": progress.compute,
+        }
+        self.tracker.write(place | values | {"seconds": progress.seconds})
+        progress.metrics_bytes = self.tracker.offset
+
+    def _heed_signal(self) -> None:
+        """Checkpoint and leave, all processes at the same update, when one is asked to stop."""
+        number = self.processes.agreed_signal()
+        if number is not None:
+            self._save()
+            self.processes.wait()  # the first to end takes the others with it
+            raise self._interrupted(number)
+
+    def _heed_own_signal(self) -> None:
+        """Checkpoint and leave when this process, for which the others wait, is asked to stop."""
+        number = self.processes.stop_signal()
+        if number is not None:
+            self._save()
+            raise self._interrupted(number)
+
+    def _interrupted(self, number: int) -> Interrupted:
+        return Interrupted(number, f"stopped; the same command resumes from {self.checkpoints.latest()}")
+
+    def _save(self) -> None:
+        """Write a checkpoint; every process holds the same state, so the first does it for all."""
+        if not self.processes.is_first:
+            return
+        kept = {"kept": self.kept.tensors()} if self.kept.size > 1 else {}
+        self.checkpoints.write(self.learner.tensors() | kept, self._told())
+        self._saved_at = time.monotonic()
+        latest = self.checkpoints.latest()
+        assert latest is not None, "one was just written"
+        self._tell("on_checkpoint", latest)
+
+    def _keep_snapshot(self, phase: str) -> None:
+        """Keep the present networks as a model folder where settings ask for it, for `diagnose`."""
+        every = self.settings.training.snapshot_every
+        if phase == "train" and every is not None and self.progress.update % every == 0 and self.processes.is_first:
+            groups = self._exported() | {"actor": self.learner.actor_weights()}
+            write_folder(self.folder / SNAPSHOTS_FOLDER / f"{self.progress.update:08d}", groups, self._told())
+
+    def _exported(self) -> TensorGroups:
+        """Return what others load: the best actor, the last critic."""
+        return {name: group for name, group in self.learner.tensors().items() if name in ("actor", "critic")}
+
+    def _restore(self) -> bool:
+        """Load the newest checkpoint, if there is one."""
+        latest = self.checkpoints.latest()
+        if latest is None:
+            return False
+        description = read_description(latest)
+        if description["data"] != self.fingerprint:
+            raise UserError(f"{self.folder}: the text has changed since this run began; give another --out")
+        if description.get("processes", 1) != self.processes.size:
+            raise UserError(
+                f"{self.folder}: this run began with {description.get('processes', 1)} process(es), not "
+                f"{self.processes.size}; resume it with as many, or give another --out"
+            )
+        self.started_from = description.get("start", {})
+        groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
+        try:
+            self.progress = Progress(**description["progress"])
+            self._enter_phase()
+            self.learner.load_tensors(groups, str(latest))
+            if self.kept.size > 1:
+                self.kept.load_tensors(groups["kept"])
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{latest} is damaged ({error}); remove it and go on from the one before") from None
+        self.display.line(f"resuming from {latest}")
+        return True
+
+    def _start_from_trained(self) -> None:
+        """Load the actor and critic the settings name and go on where their training text ended."""
+        networks, progress = self.learner.networks, self.progress
+        self.started_from = {name: network_digest(place, name) for name, place in self.settings.start if place}
+        if self.settings.start.actor is not None:
+            trained = load_start_actor(self.settings, networks.actor, self.task.vocabularies())
+            self.learner.best_actor = self.learner.actor_weights()
+            progress.sharpening = trained.get("sharpening", 1.0)
+            self._sharpen()
+            progress.examples = trained["examples"]
+        if self.settings.start.critic is not None and networks.critic is not None:
+            trained = load_start_critic(self.settings, networks.critic)
+            progress.examples = max(progress.examples, trained["examples"])
+            # What the critic cost belongs to the method that uses it.
+            progress.compute, progress.seconds = trained["compute"], trained["seconds"]
+
+    def _checksum(self) -> float:
+        """Return a number that differs for other weights."""
+        weights = weights_of(self.learner.networks.actor).values()
+        return sum(float(tensor.double().abs().sum()) for tensor in weights)
+
+    def _told(self) -> dict[str, Any]:
+        """Return all that a folder of weights says of itself."""
+        return {
+            "settings": told_from(self.folder, self.settings).model_dump(mode="json"),
+            "data": self.fingerprint,
+            "valid_signature": self.held_out.signature,
+            "start": self.started_from,
+            "processes": self.processes.size,
+            "vocabularies": self.task.vocabularies(),
+            "progress": self.progress.to_dict(),
+        }
+
+    def _finish(self) -> None:
+        """Mark the run finished and export what others load: the best actor, the last critic."""
+        self.progress.finished = True
+        self._save()
+        if not self.processes.is_first:
+            return
+        write_folder(self.folder / MODEL_FOLDER, self._exported(), self._told())
+
+
+def update_cost(settings: Settings, phase: str) -> float:
+    """Return what an update of a phase costs in likelihood updates, by the recipe's measured costs."""
+    label = {"actor": "likelihood", "critic": "critic", "train": settings.method.label}[phase]
+    return settings.compare.cost(label)
