@@ -10,11 +10,15 @@ if TYPE_CHECKING:
     from seqcritic.comparing.compare import compare
     from seqcritic.config import Settings
     from seqcritic.contracts.actor import Actor, SpecialTokens
+    from seqcritic.contracts.codec import Codec
     from seqcritic.contracts.critic import Critic
     from seqcritic.contracts.method import Method
     from seqcritic.contracts.method_registry import register_method
     from seqcritic.contracts.registry import register_score
     from seqcritic.contracts.score import Score
+    from seqcritic.contracts.task import Task
+    from seqcritic.data.batch import Batch, EvaluationSet
+    from seqcritic.data.pairs_in_memory import pairs
     from seqcritic.decoding.search import Search
     from seqcritic.diagnosing.diagnose import diagnose
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
@@ -34,8 +38,11 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Actor": "contracts.actor",
+    "Batch": "data.batch",
     "Callback": "training.callbacks",
+    "Codec": "contracts.codec",
     "Critic": "contracts.critic",
+    "EvaluationSet": "data.batch",
     "HuggingFaceActor": "models.hf.actor",
     "Interrupted": "errors",
     "Method": "contracts.method",
@@ -45,6 +52,7 @@ _PLACES = {
     "Search": "decoding.search",
     "Settings": "config",
     "SpecialTokens": "contracts.actor",
+    "Task": "contracts.task",
     "UserError": "errors",
     "as_score": "scores.shared.function",
     "compare": "comparing.compare",
@@ -54,6 +62,7 @@ _PLACES = {
     "inspect": "inspecting.load",
     "load_model": "training.model",
     "load_recipe": "settings_io",
+    "pairs": "data.pairs_in_memory",
     "recipe_names": "settings_io",
     "register_method": "contracts.method_registry",
     "register_score": "contracts.registry",
@@ -63,8 +72,11 @@ _PLACES = {
 
 __all__ = [
     "Actor",
+    "Batch",
     "Callback",
+    "Codec",
     "Critic",
+    "EvaluationSet",
     "HuggingFaceActor",
     "Interrupted",
     "Method",
@@ -74,6 +86,7 @@ __all__ = [
     "Search",
     "Settings",
     "SpecialTokens",
+    "Task",
     "UserError",
     "__version__",
     "as_score",
@@ -85,6 +98,7 @@ __all__ = [
     "load_model",
     "load_recipe",
     "losses",
+    "pairs",
     "recipe_names",
     "register_method",
     "register_score",

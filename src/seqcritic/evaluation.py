@@ -12,10 +12,10 @@ from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.registry import SCORES
 from seqcritic.contracts.score import Array, Score, ScoreOptions
+from seqcritic.contracts.task import Task
 from seqcritic.data.batch import Batch, EvaluationSet
-from seqcritic.data.task import Task
-from seqcritic.data.tokens import UNKNOWN
-from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, split_words
+from seqcritic.data.codecs.spelling import SpellingCodec
+from seqcritic.data.codecs.text import options_of_tokens
 from seqcritic.data_settings import TranslationSettings
 from seqcritic.decoding.search import GREEDY, Search, find_best
 from seqcritic.errors import UserError
@@ -47,23 +47,11 @@ def build_score(settings: Settings) -> Score:
 def score_options(settings: Settings) -> ScoreOptions:
     """Return what a score may need to know of the settings."""
     score, data = settings.score, settings.data
-    chosen = ScoreOptions(unknown_word=UNKNOWN_WORD, normalise=score.normalise, capped=score.capped)
-    if not isinstance(data, TranslationSettings):
-        return chosen
-    tokens = data.target_tokens
-    splits: dict[str, tuple[Callable[[str], list[str]], str]] = {
-        "words": (split_words, f"words.{RULES_VERSION}"),
-        "whitespace": (str.split, "whitespace"),
-    }
-    split, rules = splits.get(tokens.kind, (None, ""))
-    return replace(
-        chosen,
-        tokens=tokens.kind,
-        unknown=UNKNOWN,
-        lowercase=tokens.lowercase,
-        split=split,
-        rules=rules,
-    )
+    if isinstance(data, TranslationSettings):
+        chosen = options_of_tokens(data.target_tokens.kind, data.target_tokens.lowercase)
+    else:
+        chosen = SpellingCodec(data.length).score_options()
+    return replace(chosen, normalise=score.normalise, capped=score.capped)
 
 
 def is_function(settings: Settings) -> bool:
@@ -112,7 +100,7 @@ def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: 
     return [
         prediction
         for batch in batches
-        for prediction in task.texts(find_best(actor, batch.sources, batch.source_mask, search))
+        for prediction in task.codec.texts(find_best(actor, batch.sources, batch.source_mask, search))
     ]
 
 

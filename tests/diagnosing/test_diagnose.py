@@ -94,7 +94,7 @@ def test_examples_are_spread_over_the_set(finished_run: Path) -> None:
     patient = load_patient(finished_run, "test", 4)
     (batch,) = patient.batches
     everything = load_model(finished_run).task.evaluation_set("test")
-    texts = load_model(finished_run).task.texts(batch.references)
+    texts = load_model(finished_run).task.codec.texts(batch.references)
     assert texts == [everything.references[row] for row in (0, 10, 19, 29)]
     assert sum(len(part) for part in choose_examples(everything, 1000)) == 30
 

@@ -115,7 +115,7 @@ def as_scorable(score: Score, special: SpecialTokens, tokens: Tensor, mask: Tens
     """Return tokens [B, T] with the batch's texts and references, as the score needs them."""
     reference_lengths = special.lengths(batch.references, batch.reference_mask)
     if score.unit == "tokens":
-        references, reference_lengths = batch.all_references(reference_lengths)
+        references, reference_lengths = batch.all_references(reference_lengths, special)
     else:  # further references have no ids yet, and a score of texts needs none
         references, reference_lengths = batch.references[:, None], reference_lengths[:, None]
     texts = batch.texts

@@ -5,7 +5,7 @@ A run exports one when it finishes; some come with the package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from torch import Tensor
 
 from seqcritic.config import DeviceName, Settings
 from seqcritic.contracts.actor import Actor
-from seqcritic.data.task import Task, build_task
+from seqcritic.contracts.codec import Codec, codec_from_dict
+from seqcritic.contracts.task import Task
+from seqcritic.data.task import build_task
 from seqcritic.decoding.search import GREEDY, Search, find_best, find_several
 from seqcritic.errors import UserError
 from seqcritic.models.build import build_actor
@@ -39,6 +41,11 @@ class Model:
     settings: Settings
     description: dict[str, Any]
 
+    @property
+    def codec(self) -> Codec:
+        """Text to ids and back."""
+        return self.task.codec
+
     def predict(self, lines: Sequence[str], search: Search = GREEDY, raw: bool = False) -> list[str]:
         """Return the prediction for each raw line.
 
@@ -47,15 +54,15 @@ class Model:
         """
         if isinstance(lines, str):
             raise UserError("predict takes a list of lines, not one text")
-        pieces = [self.task.cut(line) for line in lines]
+        pieces = [self.codec.cut(line) for line in lines]
         flat = [piece for parts in pieces for piece, _ in parts]
         predicted: list[str] = []
         for first in range(0, len(flat), PREDICTION_BATCH):
-            sources, mask = self.task.encode_lines(flat[first : first + PREDICTION_BATCH])
-            predicted += self.task.texts(find_best(self.actor, sources, mask, search))
+            sources, mask = self.codec.encode_sources(flat[first : first + PREDICTION_BATCH])
+            predicted += self.codec.texts(find_best(self.actor, sources, mask, search))
         remaining = iter(predicted)
         return [
-            self.task.join(line, parts, [next(remaining) for _ in parts], raw)
+            self.codec.join(line, parts, [next(remaining) for _ in parts], raw)
             for line, parts in zip(lines, pieces, strict=True)
         ]
 
@@ -66,16 +73,16 @@ class Model:
 
         Lines that the model takes in several pieces have no joint score, so they are refused.
         """
-        pieces = [self.task.cut(line) for line in lines]
+        pieces = [self.codec.cut(line) for line in lines]
         if any(len(parts) > 1 for parts in pieces):
             longest = max(lines, key=len)
             raise UserError(f"--nbest: this model takes a line as long as '{longest[:40]}…' in several pieces")
         whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
-        sources, mask = self.task.encode_lines([piece for piece, _ in whole])
+        sources, mask = self.codec.encode_sources([piece for piece, _ in whole])
         found = find_several(self.actor, sources, mask, search, num_best)
         return [
             [
-                (each.score, self.task.join(line, parts, [self.task.decode(each.tokens)] * len(parts), raw))
+                (each.score, self.codec.join(line, parts, [self.codec.decode(each.tokens)] * len(parts), raw))
                 for each in hypotheses
             ]
             for hypotheses, line, parts in zip(found, lines, pieces, strict=True)
@@ -107,6 +114,14 @@ def read_network(place: str | Path, name: str) -> tuple[dict[str, Tensor], dict[
     return read_tensors(folder, name, description), description
 
 
+def stored_codec(description: Mapping[str, Any], place: str | Path) -> Codec:
+    """Return the codec of a run or model from its description."""
+    try:
+        return codec_from_dict(description.get("codec"))
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from None
+
+
 def load_model(place: str | Path, device: DeviceName = "auto") -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
 
@@ -114,8 +129,8 @@ def load_model(place: str | Path, device: DeviceName = "auto") -> Model:
     """
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
-    task = build_task(settings.data, vocabularies=description.get("vocabularies"))
-    actor = build_actor(settings, task.num_source_tokens, task.num_target_tokens, torch.Generator())
+    task = build_task(settings.data, codec=stored_codec(description, place))
+    actor = build_actor(settings, task.codec.num_source_tokens, task.codec.num_target_tokens, torch.Generator())
     load_weights(actor, weights, str(place))
     actor.to(choose_device(device))
     return Model(actor.eval(), task, settings, description)

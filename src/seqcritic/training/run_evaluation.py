@@ -10,9 +10,10 @@ from typing import Any
 from seqcritic.bootstrap import interval
 from seqcritic.config import DeviceName, Settings
 from seqcritic.contracts.score import Array, Score
+from seqcritic.contracts.task import Task
 from seqcritic.data.batch import EvaluationSet
-from seqcritic.data.task import Task, build_task
-from seqcritic.data.translation import TranslationData
+from seqcritic.data.codecs.text import TextCodec
+from seqcritic.data.task import build_task
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, name_references, predict_batches, score_predictions, signature, surrogate
@@ -97,14 +98,14 @@ def judge_predictions(
 
 
 def load_for_evaluation(place: str | Path, overrides: Sequence[str], device: DeviceName = "auto") -> tuple[Model, Task]:
-    """Return a model and the task it is judged on, with its own vocabularies."""
+    """Return a model and the task it is judged on, with its own codec."""
     model = load_model(place, device)
     tree = model.settings.model_dump(mode="json")
     _make_room(tree["data"], overrides)
     set_leaves(tree, overrides, section="data")
     settings = settings_from(tree)
     set_up_process(settings.threads)
-    return model, build_task(settings.data, vocabularies=model.description.get("vocabularies"))
+    return model, build_task(settings.data, codec=model.codec)
 
 
 def _make_room(data: dict[str, Any], overrides: Sequence[str]) -> None:
@@ -122,12 +123,13 @@ def _further_scores(
     settings: Settings, task: Task, predictions: list[str], evaluation_set: EvaluationSet
 ) -> dict[str, tuple[float, str]]:
     """Return the other figures a reader of BLEU expects: chrF, and BLEU by the paper's convention."""
-    if settings.score.name != "bleu" or not isinstance(task, TranslationData):
+    codec = task.codec
+    if settings.score.name != "bleu" or not isinstance(codec, TextCodec):
         return {}
-    paper, chrf = BleuScore(tokenised=True), ChrfScore(lowercase=task.settings.target_tokens.lowercase)
+    paper, chrf = BleuScore(tokenised=True), ChrfScore(lowercase=codec.lowercase)
 
     def tokenise(lines: Sequence[str]) -> list[str]:
-        return [line.lower() for line in task.tokenised_lines(lines)]
+        return [line.lower() for line in codec.tokenised_lines(lines)]
 
     references = evaluation_set.all_references
     totals = paper.statistics(tokenise(predictions), [tokenise(own) for own in references]).sum(axis=0)

@@ -66,7 +66,7 @@ class Trainer:
             self.fingerprint = self.task.fingerprint()
             try_score(settings, self.task)
         self.phases = planned_phases(settings)
-        num_tokens = (self.task.num_source_tokens, self.task.num_target_tokens)
+        num_tokens = (self.task.codec.num_source_tokens, self.task.codec.num_target_tokens)
         self.learner = Learner(settings, *num_tokens, self.score, processes)
         self.progress = Progress()
         self.started_from: dict[str, str] = {}  # digests of the networks that the run began with
@@ -353,7 +353,7 @@ class Trainer:
         networks, progress = self.learner.networks, self.progress
         self.started_from = {name: network_digest(place, name) for name, place in self.settings.start if place}
         if self.settings.start.actor is not None:
-            trained = load_start_actor(self.settings, networks.actor, self.task.vocabularies())
+            trained = load_start_actor(self.settings, networks.actor, self.task.codec)
             self.learner.best_actor = self.learner.actor_weights()
             progress.sharpening = trained.get("sharpening", 1.0)
             self._sharpen()
@@ -376,7 +376,7 @@ class Trainer:
             "valid_signature": self.valid_signature,
             "start": self.started_from,
             "processes": self.processes.size,
-            "vocabularies": self.task.vocabularies(),
+            "codec": self.task.codec.to_dict(),
         }
 
     def _finish(self) -> None:

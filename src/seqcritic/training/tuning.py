@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqcritic.config import DeviceName
-from seqcritic.data.task import Task
+from seqcritic.contracts.task import Task
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, score_predictions
@@ -53,7 +53,7 @@ def tune_model(model: Model, task: Task, width: int, watch: Watch = unwatched) -
             max(hypotheses, key=lambda each: (each.finished, each.log_probability + rho * len(each.tokens)))
             for hypotheses in found
         ]
-        return score_predictions([task.decode(each.tokens) for each in best], valid, metric).score
+        return score_predictions([task.codec.decode(each.tokens) for each in best], valid, metric).score
 
     sign = 1 if metric.higher_is_better else -1
     scores: dict[float, float] = {}
