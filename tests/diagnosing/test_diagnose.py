@@ -83,7 +83,9 @@ def test_a_checkpoint_is_judged_by_the_actor_of_its_moment(finished_run: Path, t
     groups = {name: read_tensors(source, name, description) for name in description["digests"]}
     name = "actor.decoder.initial"
     groups["networks"] = groups["networks"] | {name: groups["networks"][name] + 1}
-    write_folder(tmp_path / "moment", groups, {key: description[key] for key in ("settings", "data", "progress")})
+    write_folder(
+        tmp_path / "moment", groups, {key: description[key] for key in ("settings", "data", "codec", "progress")}
+    )
     patient = load_patient(tmp_path / "moment", "valid", 3)
     best = load_model(tmp_path / "moment").actor
     assert torch.equal(patient.subject.actor.decoder.initial, best.decoder.initial + 1)
