@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.config import ActorSettings
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 
 NOTE = (
     "products: only for tokens that count, none for padding; recurrent products one step at a time, their weight "

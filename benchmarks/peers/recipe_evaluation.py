@@ -7,7 +7,7 @@ from typing import Any
 
 from our_training import NUM_BATCHES, TimedScore, Training, batch_of
 from seqcritic.config import Settings
-from seqcritic.data.batch import EVALUATION_BATCH, EvaluationSet
+from seqcritic.contracts.batch import EVALUATION_BATCH, EvaluationSet
 from seqcritic.data.spelling import SpellingTask
 from seqcritic.data_settings import SpellingSettings
 from seqcritic.evaluation import build_score, judge

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from seqcritic.comparing.compare import compare
     from seqcritic.config import Settings
     from seqcritic.contracts.actor import Actor, SpecialTokens
+    from seqcritic.contracts.batch import Batch, EvaluationSet
     from seqcritic.contracts.codec import Codec
     from seqcritic.contracts.critic import Critic
     from seqcritic.contracts.method import Method
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from seqcritic.contracts.registry import register_score
     from seqcritic.contracts.score import Score
     from seqcritic.contracts.task import Task
-    from seqcritic.data.batch import Batch, EvaluationSet
     from seqcritic.data.pairs_in_memory import pairs
     from seqcritic.decoding.search import Search
     from seqcritic.diagnosing.diagnose import diagnose
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Actor": "contracts.actor",
-    "Batch": "data.batch",
+    "Batch": "contracts.batch",
     "Callback": "training.callbacks",
     "Codec": "contracts.codec",
     "Critic": "contracts.critic",
-    "EvaluationSet": "data.batch",
+    "EvaluationSet": "contracts.batch",
     "HuggingFaceActor": "models.hf.actor",
     "Interrupted": "errors",
     "Method": "contracts.method",

@@ -10,10 +10,10 @@ from importlib.metadata import version
 
 from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.batch import Batch, EvaluationSet
 from seqcritic.contracts.registry import SCORES
 from seqcritic.contracts.score import Array, Score, ScoreOptions
 from seqcritic.contracts.task import Task
-from seqcritic.data.batch import Batch, EvaluationSet
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.codecs.text import options_of_tokens
 from seqcritic.data_settings import TranslationSettings

@@ -12,7 +12,7 @@ import torch
 from matrix_shapes import Products, layers_of
 from our_training import Training
 from seqcritic.config import ActorSettings
-from seqcritic.data.batch import Batch, pad
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.methods import rollout
 from seqcritic.models.actor import RecurrentActor
 from side_by_side.environments import PEERS, _digest

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from seqcritic import Batch, Codec, EvaluationSet, SpecialTokens, Task
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 
 SIGNS = "0123456789+"
 

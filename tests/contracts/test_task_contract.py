@@ -13,9 +13,9 @@ import torch
 import seqcritic
 from foreign_task import SumCodec, SumTask
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch, EvaluationSet, pad
 from seqcritic.contracts.codec import CODECS, Codec, codec_from_dict
 from seqcritic.contracts.task import Task
-from seqcritic.data.batch import Batch, EvaluationSet, pad
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.spelling import SpellingTask

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+from seqcritic.contracts import batch
 from seqcritic.contracts.codec import codec_from_dict
-from seqcritic.data import batch
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data_settings import TranslationSettings
 from seqcritic.errors import UserError

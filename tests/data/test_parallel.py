@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from seqcritic.contracts.batch import text_record
 from seqcritic.data import parallel
-from seqcritic.data.batch import text_record
 from seqcritic.data.parallel import Pair, read_pairs, with_progress
 from seqcritic.data_settings import PairFiles, TranslationSettings
 from seqcritic.errors import UserError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.vocabulary import END, SPELLING_ALPHABET, Vocabulary
 from seqcritic.data.windows import Windows

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from seqcritic.config import ActorSettings, CriticSettings
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.score import Scorable
-from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END, Vocabulary
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError

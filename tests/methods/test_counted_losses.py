@@ -11,7 +11,7 @@ from torch import Tensor
 
 from enumeration import gradients, largest_difference
 from seqcritic.config import ActorSettings
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import counted_losses, losses, vocabulary_sums
 from seqcritic.models.actor import RecurrentActor

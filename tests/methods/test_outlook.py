@@ -10,9 +10,9 @@ import seqcritic
 from enumeration import NUM_STEPS, NUM_TOKENS, World, largest_difference, make_actor, make_batch, make_world
 from seqcritic.config import CriticSettings
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.method_settings import method_section

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqcritic.config import ActorSettings, CriticSettings
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.attention import Attention
 from seqcritic.models.critic import RecurrentCritic

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqcritic.config import ActorSettings
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 from seqcritic.models import hypotheses
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses, Keys

@@ -8,8 +8,8 @@ import pytest
 import torch
 from pairs import UNKNOWN, random_pairs, scores_of
 
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.score import Scorable, Score
-from seqcritic.data.batch import pad
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.rouge_l import RougeLScore

@@ -11,8 +11,8 @@ import torch
 
 from seqcritic.config import ScoreSettings, Settings
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch, RawTexts, pad
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch, RawTexts, pad
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.vocabulary import END
 from seqcritic.data_settings import TranslationSettings

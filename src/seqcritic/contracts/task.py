@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from seqcritic.contracts.batch import Batch, EvaluationSet
 from seqcritic.contracts.codec import Codec
-from seqcritic.data.batch import Batch, EvaluationSet
 
 
 class Task(ABC):

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from seqcritic.cache_folder import default_cache_directory
+from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, digest_texts
 from seqcritic.contracts.task import Task
-from seqcritic.data.batch import Batch, EvaluationSet, RawTexts, digest_texts
 from seqcritic.data.bucketing import Buckets
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.parallel import Pair, named_files, read_pairs, with_progress

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from seqcritic.contracts.batch import EVALUATION_BATCH, Batch, EvaluationSet, RawTexts
 from seqcritic.contracts.task import Task
-from seqcritic.data.batch import EVALUATION_BATCH, Batch, EvaluationSet, RawTexts
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.embedded import embedded_sentences

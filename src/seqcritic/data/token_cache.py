@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from seqcritic.data.batch import text_record
+from seqcritic.contracts.batch import text_record
 from seqcritic.data.parallel import Pair
 from seqcritic.data.ragged import MappedRaggedArray, RaggedArray, RaggedWriter, token_type
 from seqcritic.data.tokens import TextVocabulary, vocabulary_digest

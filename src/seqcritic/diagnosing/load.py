@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from seqcritic.config import DeviceName, Settings
-from seqcritic.data.batch import Batch, EvaluationSet, RawTexts, pad_rows, unpadded
+from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, pad_rows, unpadded
 from seqcritic.diagnosing.estimators import Subject
 from seqcritic.evaluation import build_score
 from seqcritic.inspecting.load import load_critic

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Memory
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.decoding.sampling import sample
 from seqcritic.diagnosing.estimators import Subject, sample_examples
 from seqcritic.methods.columns import choose_columns

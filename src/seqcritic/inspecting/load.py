@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from seqcritic.config import DeviceName
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.critic import Critic
-from seqcritic.data.batch import Batch
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score
 from seqcritic.inspecting.gather import Judge, Wording, inspect_example

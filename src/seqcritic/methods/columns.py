@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
-from seqcritic.data.batch import Batch
 from seqcritic.tensors.values import Columns
 
 

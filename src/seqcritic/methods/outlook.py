@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.methods.rollout import as_scorable, prefix_scores
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values

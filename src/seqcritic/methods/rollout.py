@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory, SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.score import Scorable, Score, rewards_at_end, rewards_from_prefixes
-from seqcritic.data.batch import Batch
 from seqcritic.decoding.continuing import continue_prefixes
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.errors import NonFiniteError

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.config import Settings
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.data_settings import EMBEDDED, SPLITS, SpellingSettings
 from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.digests import unseal

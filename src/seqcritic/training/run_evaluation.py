@@ -9,9 +9,9 @@ from typing import Any
 
 from seqcritic.bootstrap import interval
 from seqcritic.config import DeviceName, Settings
+from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.contracts.score import Array, Score
 from seqcritic.contracts.task import Task
-from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.task import build_task
 from seqcritic.decoding.search import GREEDY, Search

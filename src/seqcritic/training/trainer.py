@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from seqcritic.config import PhaseSettings, Settings
-from seqcritic.data.batch import EvaluationSet
+from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.data.task import build_task
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.evaluation import build_score, judge, signature, surrogate

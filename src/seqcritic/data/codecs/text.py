@@ -8,9 +8,9 @@ from typing import Any, Self
 from torch import Tensor
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.codec import Codec, register_codec
 from seqcritic.contracts.score import ScoreOptions
-from seqcritic.data.batch import pad
 from seqcritic.data.tokens import UNKNOWN, TextVocabulary, vocabulary_from_dict
 from seqcritic.data.vocabulary import END
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, split_words, without_reserved
