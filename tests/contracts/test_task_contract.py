@@ -222,6 +222,14 @@ def test_references_beyond_the_first_are_padded_as_the_codec_says():
     assert set(found.flatten().tolist()) <= {*range(10), 11, 12}
 
 
+@pytest.mark.parametrize("kind", [Batch, EvaluationSet])
+def test_every_source_has_a_reference(kind: type[Batch] | type[EvaluationSet]):
+    with pytest.raises(UserError, match="2 sources and 1 references; every source needs its own"):
+        kind.of(SumCodec(), ["1+1", "1+2"], ["2"])
+    with pytest.raises(UserError, match="example 1 has no reference"):
+        kind.of(SumCodec(), ["1+1", "1+2"], ["2", ()])
+
+
 def test_another_length_of_windows_reads_alike_and_another_vocabulary_does_not():
     assert SpellingCodec(5).reads_like(SpellingCodec(9))
     one, other = (seqcritic.pairs([("a", text), ("b", text)]).codec for text in ("c", "d"))

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.score import References, all_of
+from seqcritic.errors import UserError
 
 if TYPE_CHECKING:
     from seqcritic.contracts.codec import Codec
@@ -89,7 +90,7 @@ class Batch:
     @classmethod
     def of(cls, codec: Codec, sources: Sequence[str], references: Sequence[References]) -> Batch:
         """Return a batch of texts; each source has one reference, or several, of which the first is learnt from."""
-        all_references = [all_of(own) for own in references]
+        all_references = _paired(sources, references)
         encoded = codec.encode_references([own[0] for own in all_references])
         texts = RawTexts.of(list(sources), all_references, codec.decode, codec.encode_references)
         return cls(*codec.encode_sources(sources), *pad(encoded, codec.special), texts)
@@ -187,7 +188,7 @@ class EvaluationSet:
     @classmethod
     def of(cls, codec: Codec, sources: Sequence[str], references: Sequence[References]) -> EvaluationSet:
         """Return texts as a set, in their order; each source has one reference, or several."""
-        given, all_references = list(sources), [all_of(own) for own in references]
+        given, all_references = list(sources), _paired(sources, references)
         texts = RawTexts.of(given, all_references, codec.decode, codec.encode_references)
         firsts = codec.encode_references([own[0] for own in all_references])
         rows: list[Tensor] = []
@@ -246,6 +247,16 @@ def digest_texts(pairs: Iterable[tuple[str, Sequence[str]]]) -> str:
     for source, references in pairs:
         digest.update(text_record(source, references).encode())
     return digest.hexdigest()
+
+
+def _paired(sources: Sequence[str], references: Sequence[References]) -> list[tuple[str, ...]]:
+    """Return all references of every source."""
+    found = [all_of(own) for own in references]
+    if len(found) != len(sources):
+        raise UserError(f"{len(sources)} sources and {len(found)} references; every source needs its own")
+    if not all(found):
+        raise UserError(f"example {found.index(())} has no reference; give every source at least one")
+    return found
 
 
 def _cut(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
