@@ -93,13 +93,13 @@ def write_text(folder: Path, num_pairs: int, num_types: int) -> None:
 
 def measure(options: argparse.Namespace) -> dict[str, float]:
     """Encode if nothing is cached, draw batches if something is, and return seconds and megabytes."""
-    from seqcritic.data.translation import TranslationData
+    from seqcritic.data.pairs import PairsFromFiles
     from seqcritic.data_settings import TranslationSettings
 
     measured = {f"{name}_of_imports": figure for name, figure in spent().items()}
     settings = TranslationSettings.model_validate(data_settings(options))
     report = (lambda line: print(line, file=sys.stderr, flush=True)) if options.step == "encode" else lambda line: None
-    data = TranslationData(settings, report, options.folder / "cache")
+    data = PairsFromFiles(settings, report, options.folder / "cache")
     if options.step == "encode":
         assert len(data.training_pairs) > 0
     else:

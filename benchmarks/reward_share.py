@@ -42,7 +42,7 @@ def main() -> None:
     data = build_task(settings.data)
     size = settings.training.batch
     score = TimedScore(settings.score.normalise)
-    learner = recipe_learner(settings, data.num_source_tokens, data.num_target_tokens, score)
+    learner = recipe_learner(settings, data.codec.num_source_tokens, data.codec.num_target_tokens, score)
     learner.start_phase("train")
     started = time.perf_counter()
     for index in range(NUM_UPDATES):

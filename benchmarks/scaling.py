@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.methods.rollout import EXTRA_STEPS
 from seqcritic.scores.edit_distance import EditDistanceScore

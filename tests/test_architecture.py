@@ -36,7 +36,7 @@ ALLOWED = {
     "data": LEAVES | {"contracts"},
     "native": {"errors", "cache_folder"},
     "tensors": set(),
-    "contracts": {"errors", "sections", "data_settings", "tensors", "data"},
+    "contracts": {"errors", "plugins", "sections", "data_settings", "tensors"},
     "models": LEAVES | {"data", "native", "tensors", "contracts"},
     "decoding": LEAVES | {"data", "tensors", "contracts"},
     "scores": {"errors", "contracts"},

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from seqcritic.data.batch import EvaluationSet
+from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, name_references, signature, surrogate, without_surrogate

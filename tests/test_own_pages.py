@@ -14,6 +14,8 @@ from support import quiet_environment
 PAGES = Path(__file__).parents[1] / "docs" / "own"
 PRINTED = {
     "score": r"score:my_scores:covered\|.*code:[0-9a-f]+.*",
+    "data": r"WER \d+\.\d of 11: one three five → five three one\n"
+    r"score:WER\|split:valid\|sentences:11\|text:[0-9a-f]{8}\|\S+\nTrue",
     "method": r"\d+\.\d+",
     "callback": r"",
     "actor": r"\[\[3, 2, 1\], \[5, 4\], \[4, 2\], \[1, 1, 5\]\]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jiwer
 
-from seqcritic.data.spelling import SpellingData
+from seqcritic.data.spelling import SpellingTask
 from seqcritic.data_settings import SpellingSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe
@@ -22,10 +22,10 @@ def main() -> None:
     """Judge the demo's test sources as they are, as if they were predictions."""
     settings = load_recipe("demo").data
     assert isinstance(settings, SpellingSettings)
-    task = SpellingData(settings)
+    task = SpellingTask(settings)
     test_set = task.evaluation_set("test")
     references = test_set.references
-    sources = [text for batch in test_set.batches for text in task.texts(batch.sources)]
+    sources = [text for batch in test_set.batches for text in task.codec.texts(batch.sources)]
     metric = EditDistanceScore()
     spaced = sum(reference != reference.strip() for reference in references)
     print(f"{len(references):,} references, {spaced:,} of them begin or end with a space")

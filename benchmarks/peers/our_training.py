@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from seqcritic.config import Settings
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.score import Array, References, Scorable, Score
-from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import rollout

@@ -7,8 +7,8 @@ from typing import Any
 
 from our_training import NUM_BATCHES, TimedScore, Training, batch_of
 from seqcritic.config import Settings
-from seqcritic.data.batch import EvaluationSet
-from seqcritic.data.spelling import EVALUATION_BATCH, SpellingData
+from seqcritic.contracts.batch import EVALUATION_BATCH, EvaluationSet
+from seqcritic.data.spelling import SpellingTask
 from seqcritic.data_settings import SpellingSettings
 from seqcritic.evaluation import build_score, judge
 from seqcritic.scores.edit_distance import EditDistanceScore
@@ -42,7 +42,7 @@ class Evaluation(RecipeTraining):
         super().__init__(request)
         settings = self.learner.settings
         assert isinstance(settings.data, SpellingSettings)
-        self.task = SpellingData(settings.data)
+        self.task = SpellingTask(settings.data)
         self.metric = build_score(settings)
         workload = recipe_workload(settings, EVALUATION_BATCH)
         pairs = [pair for batch in workload.batches(-(-request["sentences"] // EVALUATION_BATCH)) for pair in batch]
@@ -51,7 +51,7 @@ class Evaluation(RecipeTraining):
             batch_of(pairs[first : first + EVALUATION_BATCH]) for first in range(0, len(pairs), EVALUATION_BATCH)
         ]
         sources, references = (
-            [text for batch in batches for text in self.task.texts(getattr(batch, side))]
+            [text for batch in batches for text in self.task.codec.texts(getattr(batch, side))]
             for side in ("sources", "references")
         )
         self.evaluation_set = EvaluationSet(batches, sources, references)
@@ -68,6 +68,6 @@ def recipe_workload(settings: Settings, batch: int | None = None) -> Workload:
     """Return the workload with a spelling recipe's sizes."""
     data = settings.data
     assert isinstance(data, SpellingSettings)
-    vocabulary = SpellingData(data).num_source_tokens
+    vocabulary = SpellingTask(data).codec.num_source_tokens
     size = settings.actor.hidden
     return Workload(settings.name, vocabulary, size, data.length, data.length, batch or settings.training.batch)

@@ -10,11 +10,15 @@ if TYPE_CHECKING:
     from seqcritic.comparing.compare import compare
     from seqcritic.config import Settings
     from seqcritic.contracts.actor import Actor, SpecialTokens
+    from seqcritic.contracts.batch import Batch, EvaluationSet
+    from seqcritic.contracts.codec import Codec
     from seqcritic.contracts.critic import Critic
     from seqcritic.contracts.method import Method
     from seqcritic.contracts.method_registry import register_method
     from seqcritic.contracts.registry import register_actor, register_critic, register_score
     from seqcritic.contracts.score import Score
+    from seqcritic.contracts.task import Task
+    from seqcritic.data.pairs_in_memory import pairs
     from seqcritic.decoding.search import Search
     from seqcritic.diagnosing.diagnose import diagnose
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
@@ -35,8 +39,11 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Actor": "contracts.actor",
+    "Batch": "contracts.batch",
     "Callback": "training.callbacks",
+    "Codec": "contracts.codec",
     "Critic": "contracts.critic",
+    "EvaluationSet": "contracts.batch",
     "HuggingFaceActor": "models.hf.actor",
     "Interrupted": "errors",
     "Method": "contracts.method",
@@ -46,6 +53,7 @@ _PLACES = {
     "Search": "decoding.search",
     "Settings": "config",
     "SpecialTokens": "contracts.actor",
+    "Task": "contracts.task",
     "Trainer": "training.trainer",
     "UserError": "errors",
     "as_score": "scores.shared.function",
@@ -56,6 +64,7 @@ _PLACES = {
     "inspect": "inspecting.load",
     "load_model": "training.model",
     "load_recipe": "settings_io",
+    "pairs": "data.pairs_in_memory",
     "recipe_names": "settings_io",
     "register_actor": "contracts.registry",
     "register_critic": "contracts.registry",
@@ -67,8 +76,11 @@ _PLACES = {
 
 __all__ = [
     "Actor",
+    "Batch",
     "Callback",
+    "Codec",
     "Critic",
+    "EvaluationSet",
     "HuggingFaceActor",
     "Interrupted",
     "Method",
@@ -78,6 +90,7 @@ __all__ = [
     "Search",
     "Settings",
     "SpecialTokens",
+    "Task",
     "Trainer",
     "UserError",
     "__version__",
@@ -90,6 +103,7 @@ __all__ = [
     "load_model",
     "load_recipe",
     "losses",
+    "pairs",
     "recipe_names",
     "register_actor",
     "register_critic",

@@ -10,13 +10,14 @@ from importlib.metadata import version
 
 from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.batch import Batch, EvaluationSet
+from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.registry import SCORES
 from seqcritic.contracts.score import Array, Score, ScoreOptions
-from seqcritic.data.batch import Batch, EvaluationSet
-from seqcritic.data.task import Task
-from seqcritic.data.tokens import UNKNOWN
-from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, split_words
-from seqcritic.data_settings import TranslationSettings
+from seqcritic.contracts.task import Task
+from seqcritic.data.codecs.spelling import SpellingCodec
+from seqcritic.data.codecs.text import options_of_tokens
+from seqcritic.data_settings import OBJECT, OwnTaskSettings, TranslationSettings
 from seqcritic.decoding.search import GREEDY, Search, find_best
 from seqcritic.errors import UserError
 from seqcritic.scores.shared.function import FunctionScore, load_score
@@ -33,37 +34,34 @@ class Judgement:
     score: float
 
 
-def build_score(settings: Settings) -> Score:
+def build_score(settings: Settings, codec: Codec | None = None) -> Score:
     """Return the score that `settings` name, which is trained for and reported.
 
     A model without case is judged without it, and text that comes tokenised as it is: a second tokeniser would make
     three tokens that match of every `&apos;`.
     """
+    if settings.score.name == OBJECT:
+        raise UserError(
+            "the score of this run was passed from Python as an object that its folder cannot describe; pass it again "
+            "from Python, as score=…"
+        )
     if is_function(settings):
-        return load_user_score(settings)
-    return SCORES.find(settings.score.name).build(score_options(settings))
+        return load_user_score(settings, codec)
+    return SCORES.find(settings.score.name).build(score_options(settings, codec))
 
 
-def score_options(settings: Settings) -> ScoreOptions:
-    """Return what a score may need to know of the settings."""
+def score_options(settings: Settings, codec: Codec | None = None) -> ScoreOptions:
+    """Return what a score may need to know of the settings, and of the codec where that is at hand."""
     score, data = settings.score, settings.data
-    chosen = ScoreOptions(unknown_word=UNKNOWN_WORD, normalise=score.normalise, capped=score.capped)
-    if not isinstance(data, TranslationSettings):
-        return chosen
-    tokens = data.target_tokens
-    splits: dict[str, tuple[Callable[[str], list[str]], str]] = {
-        "words": (split_words, f"words.{RULES_VERSION}"),
-        "whitespace": (str.split, "whitespace"),
-    }
-    split, rules = splits.get(tokens.kind, (None, ""))
-    return replace(
-        chosen,
-        tokens=tokens.kind,
-        unknown=UNKNOWN,
-        lowercase=tokens.lowercase,
-        split=split,
-        rules=rules,
-    )
+    if codec is not None:
+        chosen = codec.score_options()
+    elif isinstance(data, OwnTaskSettings):
+        chosen = ScoreOptions()
+    elif isinstance(data, TranslationSettings):
+        chosen = options_of_tokens(data.target_tokens.kind, data.target_tokens.lowercase)
+    else:
+        chosen = SpellingCodec(data.length).score_options()
+    return replace(chosen, normalise=score.normalise, capped=score.capped)
 
 
 def is_function(settings: Settings) -> bool:
@@ -71,12 +69,12 @@ def is_function(settings: Settings) -> bool:
     return ":" in settings.score.name
 
 
-def load_user_score(settings: Settings) -> FunctionScore:
+def load_user_score(settings: Settings, codec: Codec | None = None) -> FunctionScore:
     """Return the score `module:function` names; modules beside the recipe, in the current folder, are found."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        return load_score(settings.score.name, score_options(settings).lowercase)
+        return load_score(settings.score.name, score_options(settings, codec).lowercase)
     except UserError as error:
         raise UserError(f"score.name: {error}") from error
 
@@ -112,7 +110,7 @@ def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: 
     return [
         prediction
         for batch in batches
-        for prediction in task.texts(find_best(actor, batch.sources, batch.source_mask, search))
+        for prediction in task.codec.texts(find_best(actor, batch.sources, batch.source_mask, search))
     ]
 
 

@@ -50,17 +50,19 @@ def load_recipe(recipe: str | Path, overrides: Overrides = ()) -> Settings:
     return settings_from(tree)
 
 
-def override(tree: dict[str, Any], overrides: Overrides) -> None:
-    """Change settings in a nested dictionary."""
+def override(tree: dict[str, Any], overrides: Overrides, section: str = "") -> None:
+    """Change settings in a nested dictionary; `section` limits them to one section."""
     if isinstance(overrides, Mapping):
         for key, value in overrides.items():
             if not isinstance(key, str):
                 raise UserError(f"{key!r}: settings are named by text, as in {{'method.name': 'mixer'}}")
+            if section not in ("", key.partition(".")[0]):
+                raise UserError(f"{key}: only settings of {section} can be changed here")
             set_leaf(tree, key, value)
     elif isinstance(overrides, str):
         raise UserError(f"'{overrides}': give a dictionary of settings, as {{'method.name': 'mixer'}}")
     else:
-        set_leaves(tree, overrides)
+        set_leaves(tree, overrides, section)
 
 
 def settings_from(tree: dict[str, Any]) -> Settings:

@@ -11,7 +11,7 @@ import torch
 
 from matrix_shapes import Products, layers_of
 from our_training import Training
-from seqcritic.data.batch import Batch, pad
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.methods import rollout
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.settings import GruActorSettings

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.contracts.actor import Actor, SpecialTokens
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 
 NUM_TOKENS = 8
 SIZE = 6

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.data.bucketing import BATCHES_IN_WINDOW, Buckets, Place
 from seqcritic.data.parallel import Pair
 from seqcritic.data.token_cache import EncodedPairs, PairFilter, encoded_pairs

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 from seqcritic.data.ragged import MappedRaggedArray, RaggedWriter, places, token_type
 
 SEQUENCES = [[5, 6], [7], [8, 9, 65_535], [10], [11, 12, 13, 14]]

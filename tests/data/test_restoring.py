@@ -8,7 +8,7 @@ import string
 import pytest
 
 from seqcritic.data.restoring import align, read_originals, restore
-from seqcritic.data.spelling import SpellingData
+from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.vocabulary import OTHER_CHARACTER, SPELLING_ALPHABET, normalise_spelling, spelling_table
 from seqcritic.data_settings import SpellingSettings
 
@@ -105,8 +105,8 @@ def test_dropped_and_added_characters_change_nothing(line: str, written: list[st
     assert restore(line, written, TABLE) == expected
 
 
-def spelling(length: int = 10) -> SpellingData:
-    return SpellingData(SpellingSettings(length=length))
+def spelling(length: int = 10) -> SpellingTask:
+    return SpellingTask(SpellingSettings(length=length))
 
 
 @pytest.mark.parametrize("change", ["same", "shorter", "longer", "nothing"])
@@ -114,26 +114,26 @@ def test_windows_join_without_loss_or_doubling_whatever_the_length_of_their_pred
     data, randomness = spelling(), random.Random(4)
     for _ in range(100):
         line = random_line(randomness, randomness.randint(0, 60))
-        pieces = data.cut(line)
+        pieces = data.codec.cut(line)
         predictions = {
             "same": [window for window, _ in pieces],
             "shorter": [window[:4] + window[5:] for window, _ in pieces],
             "longer": [f"{window[:4]}q{window[4:]}" for window, _ in pieces],
             "nothing": ["" for _ in pieces],
         }[change]
-        assert data.join(line, pieces, predictions, raw=False) == line
+        assert data.codec.join(line, pieces, predictions, raw=False) == line
         if change == "same":
-            assert data.join(line, pieces, predictions, raw=True) == normalise_spelling(line, TABLE)
+            assert data.codec.join(line, pieces, predictions, raw=True) == normalise_spelling(line, TABLE)
 
 
 def test_a_window_with_a_dropped_or_added_letter_neither_eats_nor_repeats_its_neighbour():
     data, line = spelling(), "one two three four"
-    pieces = data.cut(line)
+    pieces = data.codec.cut(line)
     assert [window for window, _ in pieces] == ["one two th", "two three ", "three four"]
     assert [window[counted] for window, counted in pieces] == ["one two ", "thre", "e four"]
 
     def joined(*predictions: str) -> str:
-        return data.join(line, pieces, predictions, raw=True)
+        return data.codec.join(line, pieces, predictions, raw=True)
 
     assert joined("oe two th", "two three ", "three four") == "oe two three four"
     assert joined("onne two th", "two three ", "three four") == "onne two three four"
@@ -144,6 +144,6 @@ def test_a_window_with_a_dropped_or_added_letter_neither_eats_nor_repeats_its_ne
 def test_lines_without_characters_stay_as_they_are():
     data = spelling()
     for line in ("", "   ", "\t "):
-        assert data.cut(line) == []
-        assert data.join(line, [], [], raw=False) == line
-        assert data.join(line, [], [], raw=True) == ""
+        assert data.codec.cut(line) == []
+        assert data.codec.join(line, [], [], raw=False) == line
+        assert data.codec.join(line, [], [], raw=True) == ""

@@ -52,7 +52,6 @@ def test_most_frequent_words_first_and_ties_in_alphabetical_order() -> None:
 def test_numbers_of_end_unknown_and_words() -> None:
     vocabulary = learn(TokenSettings(kind="whitespace", size=3))
     assert len(vocabulary) == 5
-    assert vocabulary.unknown == 1
     assert vocabulary.encode("b A a never <unk> <end>") == [2, 3, 4, 1, 1, 1]
     assert vocabulary.encode("") == []
     assert vocabulary.tokens([2, 1, 3, 0, 4]) == ["b", "<unk>", "A"]

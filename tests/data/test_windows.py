@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqcritic.data.batch import Batch
-from seqcritic.data.spelling import SpellingData
+from seqcritic.contracts.batch import Batch
+from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.vocabulary import END, SPELLING_ALPHABET, Vocabulary
 from seqcritic.data.windows import Windows
 from seqcritic.data_settings import SpellingSettings
@@ -129,37 +129,37 @@ def test_the_fingerprint_sees_text_and_windows():
 
 
 @pytest.fixture
-def data(tmp_path) -> SpellingData:
+def data(tmp_path) -> SpellingTask:
     path = tmp_path / "text.txt"
     path.write_text("".join(f"{sentence} and more\n" for sentence in SENTENCES), encoding="utf-8")
     files = (str(path),)
-    return SpellingData(SpellingSettings(train=files, valid=files, test=files, noise=0.5, valid_size=40))
+    return SpellingTask(SpellingSettings(train=files, valid=files, test=files, noise=0.5, valid_size=40))
 
 
-def test_the_noise_of_evaluation_is_fixed(data: SpellingData):
-    first, again = data.evaluation_set("test"), SpellingData(data.settings).evaluation_set("test")
+def test_the_noise_of_evaluation_is_fixed(data: SpellingTask):
+    first, again = data.evaluation_set("test"), SpellingTask(data.settings).evaluation_set("test")
     assert first.sources == again.sources
     assert first.sources != first.references
     assert len(first.references) == len(SENTENCES)
-    other = SpellingData(data.settings.model_copy(update={"evaluation_seed": 1})).evaluation_set("test")
+    other = SpellingTask(data.settings.model_copy(update={"evaluation_seed": 1})).evaluation_set("test")
     assert other.sources != first.sources
     assert other.references == first.references
     assert data.evaluation_set("train").sources != first.sources
 
 
-def test_a_training_sample_holds_windows_that_are_trained_on_with_fixed_noise(data: SpellingData):
+def test_a_training_sample_holds_windows_that_are_trained_on_with_fixed_noise(data: SpellingTask):
     everything, chosen = data.evaluation_set("train"), data.training_sample(5)
     assert len(chosen.references) == 5
     assert chosen.references[0] == everything.references[0]
     assert chosen.references[-1] == everything.references[-1]
     assert set(chosen.references) <= set(everything.references)
-    assert chosen.sources == SpellingData(data.settings).training_sample(5).sources != chosen.references
-    other = SpellingData(data.settings.model_copy(update={"evaluation_seed": 1})).training_sample(5)
+    assert chosen.sources == SpellingTask(data.settings).training_sample(5).sources != chosen.references
+    other = SpellingTask(data.settings.model_copy(update={"evaluation_seed": 1})).training_sample(5)
     assert other.references == chosen.references
     assert other.sources != chosen.sources
 
 
-def test_a_smaller_evaluation_set_is_spread_over_the_text(data: SpellingData):
+def test_a_smaller_evaluation_set_is_spread_over_the_text(data: SpellingTask):
     references = data.evaluation_set("valid").references
     assert len(references) == len(set(references)) == 40
     whole = data.evaluation_set("test").references
@@ -181,28 +181,28 @@ def test_a_smaller_evaluation_set_is_spread_over_the_text(data: SpellingData):
     ],
 )
 def test_lines_are_cut_into_whole_windows_of_which_each_character_is_taken_once(
-    line: str, windows: list[str], taken: list[str], data: SpellingData
+    line: str, windows: list[str], taken: list[str], data: SpellingTask
 ):
-    cut = data.cut(line)
+    cut = data.codec.cut(line)
     assert [window for window, _ in cut] == windows
     assert [window[counted] for window, counted in cut] == taken
     assert "".join(taken) == line.strip().lower()
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 10, 30])
-def test_every_character_of_a_long_line_counts_once_and_windows_are_full(length: int, data: SpellingData):
-    cutting = SpellingData(data.settings.model_copy(update={"length": length}))
+def test_every_character_of_a_long_line_counts_once_and_windows_are_full(length: int, data: SpellingTask):
+    cutting = SpellingTask(data.settings.model_copy(update={"length": length}))
     for line in ("a bc def ghij klmno pqrstu vwxyz, a bc def.", "x" * 70, "a b c d e f g h i j k l m n o p q r s t"):
-        cut = cutting.cut(line)
+        cut = cutting.codec.cut(line)
         assert "".join(window[counted] for window, counted in cut) == line
         assert {len(window) for window, _ in cut} == {length}
         assert all(0 <= counted.start <= counted.stop <= length for _, counted in cut)
 
 
-def test_text_with_nothing_long_enough_is_refused(data: SpellingData):
-    short = SpellingData(data.settings.model_copy(update={"length": 40}))
+def test_text_with_nothing_long_enough_is_refused(data: SpellingTask):
+    short = SpellingTask(data.settings.model_copy(update={"length": 40}))
     with pytest.raises(UserError, match=r"data\.valid: no sentence of .*text\.txt has 40 characters"):
         short.windows("valid")
-    none = SpellingData(data.settings.model_copy(update={"train": ()}))
+    none = SpellingTask(data.settings.model_copy(update={"train": ()}))
     with pytest.raises(UserError, match=r"data\.train: no text given"):
         none.windows("train")

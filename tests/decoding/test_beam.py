@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import torch
 
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import Hypothesis, beam_search
 from seqcritic.decoding.expanding import _highest, expand

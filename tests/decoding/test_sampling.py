@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy, sample
 from seqcritic.models.actor import RecurrentActor

@@ -83,7 +83,9 @@ def test_a_checkpoint_is_judged_by_the_actor_of_its_moment(finished_run: Path, t
     groups = {name: read_tensors(source, name, description) for name in description["digests"]}
     name = "actor.decoder.initial"
     groups["networks"] = groups["networks"] | {name: groups["networks"][name] + 1}
-    write_folder(tmp_path / "moment", groups, {key: description[key] for key in ("settings", "data", "progress")})
+    write_folder(
+        tmp_path / "moment", groups, {key: description[key] for key in ("settings", "data", "codec", "progress")}
+    )
     patient = load_patient(tmp_path / "moment", "valid", 3)
     best = load_model(tmp_path / "moment").actor
     assert torch.equal(patient.subject.actor.decoder.initial, best.decoder.initial + 1)
@@ -94,7 +96,7 @@ def test_examples_are_spread_over_the_set(finished_run: Path) -> None:
     patient = load_patient(finished_run, "test", 4)
     (batch,) = patient.batches
     everything = load_model(finished_run).task.evaluation_set("test")
-    texts = load_model(finished_run).task.texts(batch.references)
+    texts = load_model(finished_run).task.codec.texts(batch.references)
     assert texts == [everything.references[row] for row in (0, 10, 19, 29)]
     assert sum(len(part) for part in choose_examples(everything, 1000)) == 30
 

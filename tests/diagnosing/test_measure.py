@@ -10,7 +10,7 @@ from torch import Tensor
 
 from enumerated_gradients import Exact, make_baseline, make_subject, wrong_values
 from enumeration import NUM_STEPS, make_actor, make_batch, make_world
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.diagnosing.baseline import fit_baseline
 from seqcritic.diagnosing.estimators import ESTIMATORS, UNBIASED, draw_gradients
 from seqcritic.diagnosing.measure import Measurement, measure

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.score import Scorable
-from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END, Vocabulary
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError

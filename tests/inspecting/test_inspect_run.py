@@ -43,7 +43,7 @@ def test_texts_are_brought_to_the_alphabet(finished_run: Path) -> None:
 def test_texts_longer_than_those_trained_on_are_noted(finished_run: Path) -> None:
     assert inspect(finished_run, "the ca", "the ca").note == ""
     note = inspect(finished_run, "the cat", "the ca").note
-    assert note == "The model was trained on texts of 6 characters; this one has 7."
+    assert note == "The model was trained on texts of at most 6 characters; this one has 7."
 
 
 def test_a_run_that_is_not_finished_is_noted(finished_run: Path, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.score import Scorable, rewards_at_end, rewards_from_prefixes
-from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.models.actor import RecurrentActor

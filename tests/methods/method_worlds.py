@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from seqcritic.config import Settings
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.methods.build import build_networks
 from seqcritic.scores.edit_distance import EditDistanceScore

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from enumeration import gradients, largest_difference
 from seqcritic.contracts.actor import Actor, SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.reference_beam import Violations, find_violations
 from seqcritic.methods.beam_search_optimization import (

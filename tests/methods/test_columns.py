@@ -11,11 +11,11 @@ import test_estimators
 from enumeration import World, gradients, largest_difference, make_world
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
 from seqcritic.config import Settings
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.errors import UserError
 from seqcritic.methods import counted_losses, losses, vocabulary_sums

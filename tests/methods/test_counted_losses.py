@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from enumeration import gradients, largest_difference
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import counted_losses, losses, vocabulary_sums
 from seqcritic.models.actor import RecurrentActor

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from method_worlds import SCORE, make_batch, make_settings
 from seqcritic.config import Settings
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import decode_greedily
 from seqcritic.methods import self_critical
 from seqcritic.methods.build import build_method, build_networks

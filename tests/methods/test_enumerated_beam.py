@@ -12,8 +12,8 @@ from torch import Tensor
 
 from enumeration import NUM_TOKENS, gradients, largest_difference, make_actor
 from method_worlds import SCORE, make_settings
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.methods.beam_search_optimization import BeamSearchOptimization
 from seqcritic.models.actor import Actor

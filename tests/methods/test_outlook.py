@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
+import seqcritic
 from enumeration import NUM_STEPS, NUM_TOKENS, World, largest_difference, make_actor, make_batch, make_world
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.method_settings import method_section
@@ -21,6 +22,7 @@ from seqcritic.methods.rollout import Rollout
 from seqcritic.models.critic import RecurrentCritic
 from seqcritic.models.settings import GruCriticSettings
 from seqcritic.scores.bleu import BleuScore
+from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors.packed import Packed
 from test_estimators import SCORE, TabularCritic, exact_loss_gradients, expected_gradients
 
@@ -48,6 +50,25 @@ def test_outlooks_stand_with_their_tokens():
     assert found[first, 0].tolist()[1:] == [1.0, 1.0], "one of the reference's two tokens, in or out of place"
     after_one = world.sequences.index((1, END))
     assert found[after_one, 1].tolist()[1:] == [0.0, 1.0], "the second is right now, the first is not"
+
+
+def test_tokens_of_every_reference_promise_something_and_have_columns():
+    codec = seqcritic.pairs([("x", "a b c d e f")], [("x", "d")], target_tokens={"kind": "whitespace"}).codec
+    batch = Batch.of(codec, ["x", "x"], [("a b", "c b"), "d e"])
+    tokens, mask = pad(codec.encode_references(["", "d"]), codec.special)
+    score = EditDistanceScore(unknown=codec.special.unknown)
+    found = token_outlooks(score, codec.special, tokens, mask, batch, codec.num_target_tokens)
+    ids = codec.encode_references(["a b c d e f"])[0]
+    gains = found.padded()[:, :, ids].tolist()
+    assert gains[0][0] == [1, 1, 1, 0, 0, 0], "a or c, in its place, and b, out of place, as no other is right"
+    assert gains[1][1] == [0, 0, 0, 0, 1, 0]
+    critic = TabularCritic(torch.zeros(1), adds_outlook=True)
+    critic.num_columns = 1
+    columns = choose_columns(critic, codec.special, batch, torch.ones(2, codec.num_target_tokens))
+    assert columns is not None
+    assert set(columns.ids.tolist()) == {END, *ids[:5]}
+    few = token_outlooks(score, codec.special, tokens, mask, batch, codec.num_target_tokens, columns)
+    assert few.padded()[:, :, ids].tolist() == gains
 
 
 def test_with_what_is_left_of_the_exact_values_actor_critic_is_unbiased(monkeypatch: pytest.MonkeyPatch):

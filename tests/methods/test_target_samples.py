@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from enumeration import World, make_actor, make_batch, make_world
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import losses, rollout
 from seqcritic.methods.build import build_method

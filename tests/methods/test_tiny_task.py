@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.score import Scorable
-from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import corrupt
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.method_settings import method_labels
 from seqcritic.models.recurrence import reference_loops

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqcritic.data.batch import pad
+from seqcritic.contracts.batch import pad
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.attention import Attention
 from seqcritic.models.critic import RecurrentCritic

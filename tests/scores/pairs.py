@@ -6,8 +6,8 @@ import random
 
 import torch
 
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.score import Scorable, Score
-from seqcritic.data.batch import pad
 
 UNKNOWN = 1
 Sequences = list[list[int]]

@@ -10,8 +10,8 @@ import torch
 from pairs import UNKNOWN, as_words, random_pairs, scores_of
 from sacrebleu.metrics import BLEU
 
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.score import Scorable, rewards_from_prefixes
-from seqcritic.data.batch import pad
 from seqcritic.scores.bleu import BleuScore
 
 

@@ -10,8 +10,8 @@ import torch
 from pairs import UNKNOWN, as_words, random_pairs, scores_of
 from rapidfuzz.distance import Levenshtein
 
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.score import rewards_from_prefixes
-from seqcritic.data.batch import pad
 from seqcritic.errors import UserError
 from seqcritic.scores.edit_distance import EditDistanceScore, prefix_distances
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from rapidfuzz.distance import Levenshtein
 
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.score import Scorable, Score
-from seqcritic.data.batch import pad
 from seqcritic.errors import NonFiniteError, UserError
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.shared.function import FunctionScore, as_score, load_function

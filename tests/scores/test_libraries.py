@@ -14,9 +14,9 @@ from rapidfuzz.distance import Levenshtein
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.registry import SCORES
 from seqcritic.contracts.score import Scorable, Score, ScoreOptions
-from seqcritic.data.batch import pad
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.rouge_l import RougeLScore

@@ -49,13 +49,13 @@ def compose(recipe: Any, out: Path, kind: type[LstmActor] = LstmActor, **changes
     task = build_task(recipe.data)
     options = {"score": "edit-distance", "method": "actor-critic", "settings": SHORT, "display": SilentDisplay()}
     options |= changes
-    return Trainer(kind(task.num_target_tokens, 8), task, out=out, **options)
+    return Trainer(kind(task.codec.num_target_tokens, 8), task, out=out, **options)
 
 
 def test_a_recipe_s_parts_composed_by_hand_are_the_recipe_s_run_to_the_bit(recipe, tmp_path):
     expected = train(recipe, tmp_path / "recipe", SilentDisplay())
     task = build_task(recipe.data)
-    networks = recipe_networks(recipe, task.num_source_tokens, task.num_target_tokens)
+    networks = recipe_networks(recipe, task.codec.num_source_tokens, task.codec.num_target_tokens)
     trainer = Trainer(
         networks.actor,
         task,
@@ -117,7 +117,9 @@ def test_another_optimiser_is_resumed_too(recipe, tmp_path):
 def test_another_actor_in_the_same_folder_is_refused(recipe, tmp_path):
     compose(recipe, tmp_path / "run").train()
     task = build_task(recipe.data)
-    other = Trainer(LstmActor(task.num_target_tokens, 9), task, "edit-distance", out=tmp_path / "run", settings=SHORT)
+    other = Trainer(
+        LstmActor(task.codec.num_target_tokens, 9), task, "edit-distance", out=tmp_path / "run", settings=SHORT
+    )
     with pytest.raises(UserError, match=r"actor.arguments.size: 8 -> 9"):
         other.train()
 

@@ -38,7 +38,7 @@ def learner_of(recipe: Path, *overrides: str) -> tuple[Learner, object]:
     settings = load_recipe(recipe, overrides)
     task = build_task(settings.data)
     score = build_score(settings)
-    learner = recipe_learner(settings, task.num_source_tokens, task.num_target_tokens, score)
+    learner = recipe_learner(settings, task.codec.num_source_tokens, task.codec.num_target_tokens, score)
     learner.start_phase("train")
     return learner, task
 

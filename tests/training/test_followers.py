@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqcritic.config import Settings
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import settings_from

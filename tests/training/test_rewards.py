@@ -11,9 +11,9 @@ import torch
 
 from seqcritic.config import ScoreSettings, Settings
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch, RawTexts, pad
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch, RawTexts, pad
-from seqcritic.data.translation import TranslationData
+from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.vocabulary import END
 from seqcritic.data_settings import TranslationSettings
 from seqcritic.decoding.reference_beam import Violations
@@ -44,28 +44,28 @@ def exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> TranslationData:
+def task(tmp_path: Path) -> PairsFromFiles:
     """Two words are known: the and sat."""
     (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line}\n" for line in LINES), encoding="utf-8")
     files = {split: {"pairs": str(tmp_path / "pairs.tsv")} for split in ("train", "valid", "test")}
-    return TranslationData(TranslationSettings.model_validate(TASK | files), cache=tmp_path / "cache")
+    return PairsFromFiles(TranslationSettings.model_validate(TASK | files), cache=tmp_path / "cache")
 
 
-def score_of(name: str, task: TranslationData) -> Score:
+def score_of(name: str, task: PairsFromFiles) -> Score:
     return build_score(Settings(data=task.settings, score=ScoreSettings(name=name)))
 
 
-def text_scores(score: Score, task: TranslationData, prediction: str, reference: str) -> list[list[float]]:
+def text_scores(score: Score, task: PairsFromFiles, prediction: str, reference: str) -> list[list[float]]:
     """Prefix scores of one prediction against a raw reference."""
-    (ids,) = task.target_vocabulary.encode_all([prediction])
+    (ids,) = task.codec.target.encode_all([prediction])
     tokens, mask = pad([ids])
-    texts = RawTexts.of([""], [(reference,)], task.decode)
+    texts = RawTexts.of([""], [(reference,)], task.codec.decode)
     return prefix_scores(score, SPECIAL, tokens, mask, Batch(tokens, mask, tokens, mask, texts)).tolist()
 
 
 @pytest.mark.parametrize("kind", ["training", "validation", "diagnosis"])
 def test_an_encoded_reference_earns_a_user_s_score_only_where_all_of_it_is_known(
-    exact: str, task: TranslationData, kind: str
+    exact: str, task: PairsFromFiles, kind: str
 ):
     valid = task.evaluation_set("valid")
     batches = {"training": [task.training_batch(0, 32, 1)], "validation": valid.batches}
@@ -78,10 +78,10 @@ def test_an_encoded_reference_earns_a_user_s_score_only_where_all_of_it_is_known
 
 
 @pytest.mark.parametrize("name", ["edit-distance", "bleu", "rouge-l"])
-def test_an_unknown_token_is_worth_as_much_as_any_wrong_one(task: TranslationData, name: str):
+def test_an_unknown_token_is_worth_as_much_as_any_wrong_one(task: PairsFromFiles, name: str):
     batch = task.training_batch(0, 32, 1)
     score = score_of(name, task)
-    unknown, wrong = task.unknown, 99
+    unknown, wrong = task.codec.special.unknown, 99
     assert bool((batch.references == unknown).any())
     others = torch.where(batch.references == unknown, wrong, batch.references)
     found, expected = (
@@ -92,28 +92,28 @@ def test_an_unknown_token_is_worth_as_much_as_any_wrong_one(task: TranslationDat
     assert torch.equal(promised[:, unknown], promised[:, wrong])
 
 
-def test_without_case_the_reference_of_a_reward_has_none(exact: str, task: TranslationData):
+def test_without_case_the_reference_of_a_reward_has_none(exact: str, task: PairsFromFiles):
     score = score_of(exact, _lowercase(task))
     assert text_scores(score, task, "the sat", "The Sat") == [[0, 0, 1, 1]]
 
 
-def _lowercase(task: TranslationData) -> TranslationData:
+def _lowercase(task: PairsFromFiles) -> PairsFromFiles:
     tokens = task.settings.target_tokens.model_copy(update={"lowercase": True})
     settings = task.settings.model_copy(update={"target_tokens": tokens})
-    return TranslationData.from_vocabularies(settings, task.vocabularies())
+    return PairsFromFiles(settings, codec=task.codec)
 
 
-def test_in_a_part_of_a_reference_an_unknown_token_finds_no_like_either(exact: str, task: TranslationData):
+def test_in_a_part_of_a_reference_an_unknown_token_finds_no_like_either(exact: str, task: PairsFromFiles):
     score = score_of(exact, task)
-    references, _ = pad([task.target_vocabulary.encode("the cat"), task.target_vocabulary.encode("the sat")])
+    references, _ = pad([task.codec.target.encode("the cat"), task.codec.target.encode("the sat")])
     rows = torch.tensor([0, 1])
     found = Violations(
         rows=rows, places=torch.tensor([1, 1]), starts=torch.zeros(2, dtype=torch.int64), tokens=references
     )
-    assert violation_costs(found, references, score, SPECIAL, task.decode).tolist() == [1, 0]
+    assert violation_costs(found, references, score, SPECIAL, task.codec.decode).tolist() == [1, 0]
 
 
-def test_without_shaping_whole_predictions_alone_are_scored_and_earn_the_same(task: TranslationData):
+def test_without_shaping_whole_predictions_alone_are_scored_and_earn_the_same(task: PairsFromFiles):
     asked: list[str] = []
 
     def length(prediction: str, reference: str) -> float:
@@ -137,9 +137,9 @@ def test_a_prediction_like_any_of_several_references_is_paid(tmp_path: Path, nam
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     files = {split: {"pairs": str(path)} for split in ("train", "valid", "test")}
     settings = TranslationSettings.model_validate({"task": "translation"} | files)
-    task = TranslationData(settings, cache=tmp_path / "cache")
+    task = PairsFromFiles(settings, cache=tmp_path / "cache")
     batch, score = task.training_batch(0, 15, 1), score_of(name, task)
-    other, mask = pad(task.target_vocabulary.encode_all(["a dog ran off"]) * 15)
+    other, mask = pad(task.codec.target.encode_all(["a dog ran off"]) * 15)
     assert batch.texts is not None
     found: dict[str, set[float]] = {source: set() for source in targets}
     for source, value in zip(

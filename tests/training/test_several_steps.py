@@ -11,10 +11,10 @@ from torch import Tensor
 
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_settings
 from seqcritic.contracts import method_registry as registry
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks, NetworkSpec, follow
-from seqcritic.data.batch import Batch
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
 from seqcritic.training.learner import Learner, recipe_learner

@@ -14,7 +14,7 @@ import torch
 from rapidfuzz.distance import Levenshtein
 
 from seqcritic.data.corruption import derive_seed
-from seqcritic.data.spelling import SpellingData
+from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.windows import Windows
 from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.errors import Interrupted
@@ -57,13 +57,13 @@ def test_it_is_the_error_rate_of_greedy_corrections_of_training_windows(recipe: 
     overrides = [*method_overrides("likelihood"), *ON, "training.snapshot_every=10", "data.evaluation_seed=3"]
     folder = train_here(recipe, tmp_path / "run", *overrides)
     model = load_model(folder / "snapshots/00000010")
-    assert isinstance(model.task, SpellingData)
+    assert isinstance(model.task, SpellingTask)
     windows: Windows = model.task.windows("train")
     places = np.linspace(0, len(windows) - 1, 12).round().astype(np.int64)
     noise = torch.Generator().manual_seed(derive_seed(3, "train"))
     batch = windows.examples(places, 0.3, noise)
     predictions = predict_batches(model.actor, model.task, [batch], GREEDY)
-    references = model.task.texts(batch.references)
+    references = model.codec.texts(batch.references)
     errors = sum(Levenshtein.distance(*pair) for pair in zip(predictions, references, strict=True))
     assert score_at(folder, 10) == pytest.approx(100 * errors / sum(map(len, references)))
     assert len(set(references)) > 6
@@ -81,7 +81,7 @@ def test_it_is_the_bleu_of_greedy_translations_of_pairs_that_are_trained_on(tmp_
     folder = train_here(recipe, tmp_path / "run", *method_overrides("likelihood"), *longer)
     model = load_model(folder / "snapshots/00000010")
     predictions = [
-        model.task.texts(find_best(model.actor, *model.task.encode_lines([text]), GREEDY))[0] for text in texts[:40]
+        model.codec.texts(find_best(model.actor, *model.codec.encode_sources([text]), GREEDY))[0] for text in texts[:40]
     ]
     expected = sacrebleu.corpus_bleu(predictions, [texts[:40]]).score
     assert score_at(folder, 10) == pytest.approx(expected)

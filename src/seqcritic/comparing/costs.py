@@ -12,7 +12,7 @@ from pathlib import Path
 
 from seqcritic.comparing.plan import BUDGET_METHOD, critic_of
 from seqcritic.config import Settings
-from seqcritic.data.task import Task
+from seqcritic.contracts.task import Task
 from seqcritic.digests import seal, unseal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from, with_method

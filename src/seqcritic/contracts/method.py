@@ -24,8 +24,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks, NetworkSpec
-from seqcritic.data.batch import Batch
 from seqcritic.sections import Section
 
 

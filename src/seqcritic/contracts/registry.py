@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seqcritic.contracts.actor import Actor
     from seqcritic.contracts.critic import Critic
     from seqcritic.contracts.score import Score
-    from seqcritic.data.task import Task
+    from seqcritic.contracts.task import Task
 
 Kind = TypeVar("Kind")
 Class = TypeVar("Class", bound=type)
@@ -103,7 +103,7 @@ TASKS: Registry[Task] = Registry(
     "task",
     "data.task",
     "seqcritic.tasks",
-    {"spelling": "seqcritic.data.spelling", "translation": "seqcritic.data.translation"},
+    {"spelling": "seqcritic.data.spelling", "translation": "seqcritic.data.pairs"},
 )
 register_score = SCORES.register
 register_actor = ACTORS.register

@@ -146,10 +146,11 @@ class Score(ABC):
         return hold_last(table, batch.lengths)
 
     def lookahead(self, batch: Scorable) -> Tensor | None:
-        """R [B, T, U + 1] of Ŷ_1..t-1 with one token more, if no more of the prediction is right; None: not known.
+        """R [B, T, R · U + 1] of Ŷ_1..t-1 with one token more, if no more of the prediction is right; None: not known.
 
-        The token is each of the first reference's, for only those can be right. The last entry, and those of positions
-        beyond its length, are of a token that is not in the reference.
+        The token is each of the references', one reference after the other, for only those can be right. The last
+        entry, and those of positions beyond a reference's length, are of a token that is in none of them. Scores whose
+        rewards come late, as by a brevity penalty, take the prediction to be as long as the shortest reference.
         """
         return None
 

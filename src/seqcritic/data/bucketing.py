@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqcritic.data.batch import Batch, RawTexts
+from seqcritic.contracts.batch import Batch, RawTexts
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.ragged import Integers, RaggedArray
 from seqcritic.data.token_cache import EncodedPairs

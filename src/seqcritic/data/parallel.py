@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seqcritic.data.text import read_lines
 from seqcritic.data.words import without_reserved
@@ -37,10 +37,6 @@ class Pair(NamedTuple):
         """All translations."""
         return (self.target, *self.further)
 
-    def fingerprint(self) -> str:
-        """What a digest of text reads of a pair."""
-        return f"{self.source}\x1e{chr(0x1D).join(self.targets)}\x1f"
-
 
 def named_files(files: PairFiles, key: str) -> list[tuple[str, str]]:
     """Return all files of a split with the setting that names each, after checking what needs no reading.
@@ -69,11 +65,11 @@ def read_pairs(files: PairFiles, key: str) -> Iterator[Pair]:
     """Yield the pairs of a split in the order of its files; `key` is the setting, such as data.train."""
     named_files(files, key)
     for source, target in zip(files.source, files.target, strict=True):
-        yield from map(_without_reserved, _read_two_files(source, target, key))
+        yield from map(clean_pair, _read_two_files(source, target, key))
     for path in files.pairs:
         setting = f"{key}.pairs"
         read = _read_tsv if _format_of(path, setting) == ".tsv" else _read_jsonl
-        yield from map(_without_reserved, read(path, setting))
+        yield from map(clean_pair, read(path, setting))
 
 
 def with_progress(pairs: Iterable[Pair], report: Callable[[str], None], activity: str) -> Iterator[Pair]:
@@ -86,9 +82,16 @@ def with_progress(pairs: Iterable[Pair], report: Callable[[str], None], activity
         yield pair
 
 
-def _without_reserved(pair: Pair) -> Pair:
+def clean_pair(pair: Pair) -> Pair:
+    """Return a pair in which nothing reads like an unknown token."""
     source, target, *further = map(without_reserved, (pair.source, *pair.targets))
     return Pair(source, target, pair.path, pair.line, tuple(further))
+
+
+def pair_in_lines(source: Any, targets: Sequence[Any], path: str, line: int) -> Pair:
+    """Return a pair of what has been found to be texts, without their line breaks."""
+    ours, theirs, *further = (text.translate(WITHOUT_LINES) for text in (source, *targets))
+    return Pair(ours, theirs, path, line, tuple(further))
 
 
 def _format_of(path: str, setting: str) -> str:
@@ -129,16 +132,15 @@ def _read_jsonl(path: str, setting: str) -> Iterator[Pair]:
             raise UserError(f"{setting}: {path}:{number}: not valid JSON: {error}") from None
         given, wanted = (record.get("source"), record.get("target")) if isinstance(record, dict) else (None, None)
         targets = wanted if isinstance(wanted, list) and wanted else [wanted]
-        if not all(map(_is_text, (given, *targets))):
+        if not all(map(is_text, (given, *targets))):
             raise UserError(
                 f'{setting}: {path}:{number}: not an object with the texts "source" and "target"; several references '
                 'are a list of texts in "target"'
             )
-        source, target, *further = (text.translate(WITHOUT_LINES) for text in (given, *targets))
-        yield Pair(source, target, path, number, tuple(further))
+        yield pair_in_lines(given, targets, path, number)
 
 
-def _is_text(side: object) -> bool:
+def is_text(side: object) -> bool:
     """Return whether this is a string that can be written as UTF-8: JSON can escape half a surrogate pair."""
     if not isinstance(side, str):
         return False

@@ -58,6 +58,14 @@ class RaggedArray:
         self.lengths = lengths
         self.starts = np.cumsum(lengths) - lengths
 
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def take(self, chosen: npt.NDArray[np.int32]) -> RaggedArray:
+        """Return copies of the chosen sequences."""
+        lengths = self.lengths[chosen]
+        return RaggedArray(self.tokens[places(self.starts[chosen], lengths)], lengths)
+
     def padded(self, chosen: Integers) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the chosen sequences, each closed by an end token, as one padded tensor and its mask."""
         lengths = self.lengths[chosen]

@@ -15,16 +15,18 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from seqcritic.contracts.batch import text_record
 from seqcritic.data.parallel import Pair
-from seqcritic.data.ragged import MappedRaggedArray, RaggedWriter, token_type
+from seqcritic.data.ragged import MappedRaggedArray, RaggedArray, RaggedWriter, token_type
 from seqcritic.data.tokens import TextVocabulary, vocabulary_digest
 from seqcritic.digests import seal, unseal
 from seqcritic.errors import UserError
@@ -71,13 +73,13 @@ class EncodedPairs:
     at most `num_references` targets, the first of which is encoded.
     """
 
-    folder: Path
-    source: MappedRaggedArray
-    target: MappedRaggedArray
+    folder: Path | None  # None: in memory
+    source: MappedRaggedArray | RaggedArray
+    target: MappedRaggedArray | RaggedArray
     num_read: int
     skipped: dict[str, int]
     text_digest: str
-    texts: MappedRaggedArray | None = None
+    texts: MappedRaggedArray | RaggedArray | None = None
     num_references: int = 1
 
     def __len__(self) -> int:
@@ -160,6 +162,16 @@ def open_folder(folder: Path) -> EncodedPairs | None:
         texts = MappedRaggedArray(text, offsets, "uint8") if with_texts else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    return _described(folder, source, target, texts, description)
+
+
+def _described(
+    folder: Path | None,
+    source: MappedRaggedArray | RaggedArray,
+    target: MappedRaggedArray | RaggedArray,
+    texts: MappedRaggedArray | RaggedArray | None,
+    description: Mapping[str, Any],
+) -> EncodedPairs:
     return EncodedPairs(
         folder,
         source,
@@ -217,47 +229,79 @@ def _encode(
     with_texts: bool,
 ) -> None:
     """Write the four arrays, those of the raw texts if asked for, and, last, their description."""
+    names = (*ARRAYS, *(TEXT_ARRAYS if with_texts else ()))
+    with ExitStack() as stack:
+        streams = {name: stack.enter_context((folder / name).open("wb")) for name in names}
+        description = _write_arrays(streams, vocabularies, pair_filter, pairs, "data.train")
+    signatures = {name: file_signature(folder / name) for name in names}
+    arrays = {name: {part: found[part] for part in ("size", "blocks")} for name, found in signatures.items()}
+    (folder / DESCRIPTION).write_text(json.dumps(seal(description | {"arrays": arrays}), indent=1), encoding="utf-8")
+
+
+def encoded_in_memory(
+    vocabularies: tuple[TextVocabulary, TextVocabulary],
+    pair_filter: PairFilter,
+    pairs: Iterable[Pair],
+    with_texts: bool,
+    argument: str,
+) -> EncodedPairs:
+    """Return the pairs encoded without a cache; `argument` is what a fault of all of them names."""
+    names = (*ARRAYS, *(TEXT_ARRAYS if with_texts else ()))
+    streams = {name: BytesIO() for name in names}
+    description = _write_arrays(streams, vocabularies, pair_filter, pairs, argument)
+
+    def read(tokens: str, offsets: str, dtype: str) -> RaggedArray:
+        ends = np.frombuffer(streams[offsets].getvalue(), np.int64)
+        return RaggedArray(np.frombuffer(streams[tokens].getvalue(), dtype), np.diff(ends))
+
+    source, target = (read(f"{side}.tokens", f"{side}.offsets", description["types"][side]) for side in SIDES)
+    texts = read(*TEXT_ARRAYS, "uint8") if with_texts else None
+    return _described(None, source, target, texts, description)
+
+
+def _write_arrays(
+    streams: Mapping[str, BinaryIO],
+    vocabularies: tuple[TextVocabulary, TextVocabulary],
+    pair_filter: PairFilter,
+    pairs: Iterable[Pair],
+    setting: str,
+) -> dict[str, Any]:
+    """Write what the filter leaves of the pairs, and their raw texts where they have a stream; return the counts."""
     types = {side: token_type(len(vocabulary)) for side, vocabulary in zip(SIDES, vocabularies, strict=True)}
     digest = hashlib.blake2b(digest_size=16)
     skipped: Counter[str] = Counter()
     num_read, num_references = 0, 1
-    names = (*ARRAYS, *(TEXT_ARRAYS if with_texts else ()))
-    with ExitStack() as stack:
-        streams = {name: stack.enter_context((folder / name).open("wb")) for name in names}
-        writers = [RaggedWriter(streams[f"{side}.tokens"], streams[f"{side}.offsets"], types[side]) for side in SIDES]
-        if with_texts:
-            text, offsets = (streams[name] for name in TEXT_ARRAYS)
-            writers.append(RaggedWriter(text, offsets, "uint8"))
-        for chunk in _chunks(pairs):
-            num_read += len(chunk)
-            digest.update("".join(pair.fingerprint() for pair in chunk).encode())
-            sources = vocabularies[0].encode_all([pair.source for pair in chunk])
-            targets = vocabularies[1].encode_all([pair.target for pair in chunk])
-            kept: tuple[list[Sequence[int]], ...] = ([], [], [])
-            for pair, source, target in zip(chunk, sources, targets, strict=True):
-                reason = pair_filter.reason(len(source), len(target))
-                if reason is None:
-                    kept[0].append(source)
-                    kept[1].append(target)
-                    kept[2].append(json.dumps([pair.source, *pair.targets], ensure_ascii=False).encode())
-                    num_references = max(num_references, len(pair.targets))
-                else:
-                    skipped[reason] += 1
-            for writer, sequences in zip(writers, kept, strict=False):  # the texts have no writer unless asked for
-                writer.add(sequences)
+    writers = [RaggedWriter(streams[f"{side}.tokens"], streams[f"{side}.offsets"], types[side]) for side in SIDES]
+    if TEXT_ARRAYS[0] in streams:
+        text, offsets = (streams[name] for name in TEXT_ARRAYS)
+        writers.append(RaggedWriter(text, offsets, "uint8"))
+    for chunk in _chunks(pairs):
+        num_read += len(chunk)
+        digest.update("".join(text_record(pair.source, pair.targets) for pair in chunk).encode())
+        sources = vocabularies[0].encode_all([pair.source for pair in chunk])
+        targets = vocabularies[1].encode_all([pair.target for pair in chunk])
+        kept: tuple[list[Sequence[int]], ...] = ([], [], [])
+        for pair, source, target in zip(chunk, sources, targets, strict=True):
+            reason = pair_filter.reason(len(source), len(target))
+            if reason is None:
+                kept[0].append(source)
+                kept[1].append(target)
+                kept[2].append(json.dumps([pair.source, *pair.targets], ensure_ascii=False).encode())
+                num_references = max(num_references, len(pair.targets))
+            else:
+                skipped[reason] += 1
+        for writer, sequences in zip(writers, kept, strict=False):  # the texts have no writer unless asked for
+            writer.add(sequences)
     if num_read == skipped.total():
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
-        raise UserError(f"data.train: no pair is left to train on: {reasons}; give other text or a wider filter")
-    signatures = {name: file_signature(folder / name) for name in names}
-    description = {
+        raise UserError(f"{setting}: no pair is left to train on: {reasons}; give other text or a wider filter")
+    return {
         "num_read": num_read,
         "num_references": num_references,
         "skipped": dict(skipped),
         "text_digest": digest.hexdigest(),
         "types": types,
-        "arrays": {name: {part: found[part] for part in ("size", "blocks")} for name, found in signatures.items()},
     }
-    (folder / DESCRIPTION).write_text(json.dumps(seal(description), indent=1), encoding="utf-8")
 
 
 def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

@@ -33,7 +33,7 @@ class TextVocabulary(Protocol):
     """What the data and the model ask of a vocabulary."""
 
     kind: str
-    unknown: int
+    lowercase: bool
 
     def __len__(self) -> int:
         """Count the tokens, the end and the unknown token included."""
@@ -59,8 +59,6 @@ class TextVocabulary(Protocol):
 
 class WordVocabulary:
     """Whole words; what is not in the list is unknown."""
-
-    unknown = UNKNOWN
 
     def __init__(self, kind: str, lowercase: bool, words: Sequence[str]) -> None:
         self.kind = kind
@@ -108,7 +106,6 @@ class SubwordVocabulary:
     """
 
     kind = "subwords"
-    unknown = UNKNOWN
 
     def __init__(self, tokenizer: Tokenizer, lowercase: bool) -> None:
         self.lowercase = lowercase

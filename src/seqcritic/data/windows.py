@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.data.corruption import corrupt, derive_seed
 from seqcritic.data.vocabulary import END, Vocabulary, normalise_spelling, spelling_table
 

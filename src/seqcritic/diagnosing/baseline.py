@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.diagnosing.estimators import Subject, sample_examples
 from seqcritic.methods.losses import returns_to_go
 from seqcritic.models.baseline import LinearBaseline

@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.outlook import all_values

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from seqcritic.config import DeviceName, Settings
-from seqcritic.data.batch import Batch, EvaluationSet, RawTexts, pad
+from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, pad_rows, unpadded
 from seqcritic.diagnosing.estimators import Subject
-from seqcritic.evaluation import build_score
 from seqcritic.inspecting.load import load_critic
 from seqcritic.training.checkpoint import load_weights, under
 from seqcritic.training.model import read_network
@@ -38,40 +37,35 @@ def load_patient(place: str | Path, split: str, num_examples: int, device: Devic
     the actor beside which the critic was learning. Dropout is off.
     """
     model, task = load_for_evaluation(place, (), device)
-    critic = load_critic(place, model)
+    critic = load_critic(model)
     if "networks" in model.description["digests"]:
         networks, _ = read_network(place, "networks")
         load_weights(model.actor, under("actor", networks), str(place))
     none = model.settings.method.model_copy(update={"reward_dropout": "none"})
     settings = model.settings.model_copy(update={"method": none})
-    subject = Subject(model.actor, critic, build_score(settings), settings.score.shaping)
+    subject = Subject(model.actor, critic, model.score, settings.score.shaping)
     updates = model.description["progress"]["total_updates"]
-    examples = choose_examples(task.evaluation_set(split), num_examples)
+    examples = choose_examples(task.evaluation_set(split), num_examples, model.actor.special.padding)
     batches = [batch.to(model.actor.device) for batch in examples]
     return Patient(_label(Path(place), updates), settings, updates, subject, batches)
 
 
-def choose_examples(evaluation_set: EvaluationSet, num_examples: int) -> list[Batch]:
+def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: int = 0) -> list[Batch]:
     """Return so many pairs, or all, spread evenly over a set."""
-    sources = [row for batch in evaluation_set.batches for row in _rows(batch.sources, batch.source_mask)]
-    references = [row for batch in evaluation_set.batches for row in _rows(batch.references, batch.reference_mask)]
+    sources = [row for batch in evaluation_set.batches for row in unpadded(batch.sources, batch.source_mask)]
+    references = [row for batch in evaluation_set.batches for row in unpadded(batch.references, batch.reference_mask)]
     spread = np.linspace(0, len(sources) - 1, min(num_examples, len(sources))).round().astype(int)
     chosen = np.unique(spread).tolist()
     known = evaluation_set.batches[0].texts
     raw = known and RawTexts.of(evaluation_set.sources, evaluation_set.all_references, known.decode, known.encode)
     return [
         Batch(
-            *pad([sources[row] for row in rows]),
-            *pad([references[row] for row in rows]),
+            *pad_rows([sources[row] for row in rows]),
+            *pad_rows([references[row] for row in rows], padding),
             raw and raw.select(torch.tensor(rows)),
         )
         for rows in (chosen[first : first + BATCH] for first in range(0, len(chosen), BATCH))
     ]
-
-
-def _rows(tokens: torch.Tensor, mask: torch.Tensor) -> list[list[int]]:
-    """Return padded rows as numbers without their end token."""
-    return [row[kept][:-1].tolist() for row, kept in zip(tokens, mask, strict=True)]
 
 
 def _label(place: Path, updates: int) -> str:

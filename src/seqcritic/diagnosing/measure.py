@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 from seqcritic.diagnosing.estimators import ACTOR_CRITIC, ESTIMATORS, UNBIASED, Subject, draw_gradients
 from seqcritic.diagnosing.moments import Moments, Products
 from seqcritic.models.baseline import LinearBaseline

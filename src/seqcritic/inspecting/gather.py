@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.columns import choose_columns

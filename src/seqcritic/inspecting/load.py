@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from seqcritic.config import DeviceName
+from seqcritic.contracts.batch import Batch
+from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.critic import Critic
-from seqcritic.data.batch import Batch, RawTexts, pad
-from seqcritic.data.spelling import SpellingData
-from seqcritic.data.task import Task
-from seqcritic.data.translation import TranslationData
-from seqcritic.data.vocabulary import normalise_spelling, spelling_table
-from seqcritic.data.words import without_reserved
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score
-from seqcritic.inspecting.gather import Judge, TokensOf, Wording, inspect_example
+from seqcritic.inspecting.gather import Judge, Wording, inspect_example
 from seqcritic.models.build import build_critic
 from seqcritic.report.values import ValueTable
 from seqcritic.training.checkpoint import load_weights
-from seqcritic.training.model import Model, load_model, read_network
-
-Encode = Callable[[str], list[int]]
-
-
-@dataclass(frozen=True)
-class Languages:
-    """How a task reads raw text on both sides, shows a source's tokens, and how long its training texts were."""
-
-    encode_source: Encode
-    encode_target: Encode
-    read_target: Callable[[str], str]  # a reference as a score of texts sees it
-    source_tokens: TokensOf
-    trained_length: str
-    longest: int
+from seqcritic.training.model import Model, open_model, read_network
 
 
 def inspect(
-    run: str | Path,
+    run: str | Path | Model,
     source: str,
     reference: str,
     prediction: str | None = None,
@@ -48,69 +27,55 @@ def inspect(
     device: DeviceName = "auto",
 ) -> ValueTable:
     """Follow a prediction (None for the greedy one) of a run's actor with the values of its critic."""
-    model = load_model(run, device)
-    critic = load_critic(run, model)
-    task, settings = model.task, model.settings
-    languages = languages_of(task)
-    sources = _require_tokens(languages.encode_source(source), "source")
-    references = _require_tokens(languages.encode_target(reference), "reference")
-    texts = RawTexts.of([source], [(languages.read_target(reference),)], task.decode)
-    score = build_score(settings)
+    model = open_model(run, device)
+    critic = load_critic(model)
+    codec, settings = model.codec, model.settings
+    # A text to be spelled is not cut into pieces, for its values are wanted in one.
+    given, wanted = _require_text(codec, source, "source"), _require_text(codec, reference, "reference")
+    score = model.score
+    example = Batch.of(codec, [given], [wanted])
     return inspect_example(
         model.actor,
         critic,
-        Batch(*pad([sources]), *pad([references]), texts),
-        Wording(languages.source_tokens, task.tokens, task.decode),
+        example,
+        Wording(codec.source_tokens, codec.tokens, codec.decode),
         Judge(score, score.description, settings.score.shaping),
-        prediction=None if prediction is None else languages.encode_target(prediction),
+        prediction=None if prediction is None else codec.encode_references([codec.normalise(prediction)])[0],
         top=top,
         title=f"{settings.name}, {settings.method.label}, seed {settings.seed}",
-        note=_write_note(model, languages, max(len(sources), len(references))),
+        note=_write_note(model, max(example.sources.shape[1], example.references.shape[1]) - 1),
     )
 
 
-def load_critic(run: str | Path, model: Model) -> Critic:
+def load_critic(model: Model) -> Critic:
     """Return the critic that was trained beside a run's actor, or say that the method has none."""
     if "critic" not in model.description["digests"]:
-        label = model.settings.method.label
+        run, label = model.place, model.settings.method.label
         if model.settings.method.needs_critic:
             raise UserError(f"{run} was exported without its critic; give the run that it comes from")
         raise UserError(f"{run} has no critic ({label} trains none); give a run of actor-critic or reinforce-critic")
-    weights, _ = read_network(run, "critic")
-    critic = build_critic(model.settings, model.actor, torch.Generator())
-    load_weights(critic, weights, str(run))
+    weights, _ = read_network(model.place, "critic")
+    critic: Critic = model.given.get("critic") or build_critic(model.settings, model.actor, torch.Generator())
+    with torch.no_grad():
+        load_weights(critic, weights, str(model.place))
     return critic.to(model.actor.device).eval()
 
 
-def languages_of(task: Task) -> Languages:
-    """Return how a task reads; a text to be spelled is not cut into pieces, for its values are wanted in one."""
-    if isinstance(task, SpellingData):
-        vocabulary, table = task.vocabulary, spelling_table()
-
-        def read(text: str) -> str:
-            return normalise_spelling(text, table)
-
-        def encode(text: str) -> list[int]:
-            return vocabulary.encode(read(text))
-
-        length = task.settings.length
-        return Languages(encode, encode, read, vocabulary.decode, f"{length} characters", length)
-    assert isinstance(task, TranslationData)
-    source, target, length = task.source_vocabulary, task.target_vocabulary, task.settings.maximum_length
-    return Languages(source.encode, target.encode, without_reserved, source.tokens, f"at most {length} tokens", length)
-
-
-def _require_tokens(numbers: list[int], name: str) -> list[int]:
-    if not numbers:
+def _require_text(codec: Codec, text: str, name: str) -> str:
+    """Return a text as the data would have it."""
+    found = codec.normalise(text)
+    if not codec.cut(found):
         raise UserError(f"{name}: empty; give at least one character that is not white space")
-    return numbers
+    return found
 
 
-def _write_note(model: Model, languages: Languages, length: int) -> str:
-    """Say what a reader must know before taking the values at their word."""
+def _write_note(model: Model, length: int) -> str:
+    """Say what a reader must know before taking the values of texts of some length, in tokens, at their word."""
     notes = []
-    if length > languages.longest:
-        notes.append(f"The model was trained on texts of {languages.trained_length}; this one has {length}.")
+    longest = model.task.maximum_length
+    if longest is not None and length > longest:
+        unit = "characters" if model.codec.score_options().tokens == "characters" else "tokens"
+        notes.append(f"The model was trained on texts of at most {longest} {unit}; this one has {length}.")
     if not model.description["progress"]["finished"]:
         notes.append("The run is not finished; its critic may hardly be trained.")
     return " ".join(notes)

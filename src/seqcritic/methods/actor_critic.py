@@ -22,11 +22,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import CRITIC, DELAYED_ACTOR, TARGET_CRITIC, Networks, NetworkSpec
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.correction import CORRECTION, REST, AutomaticCorrection, gradient_of, with_gradient

@@ -28,11 +28,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Decode, Scorable, Score
-from seqcritic.data.batch import Batch
 from seqcritic.data.words import UNKNOWN_REFERENCE_WORD, UNKNOWN_WORD
 from seqcritic.decoding.reference_beam import Violations, find_violations
 from seqcritic.methods import losses

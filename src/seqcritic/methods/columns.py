@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
-from seqcritic.data.batch import Batch
 from seqcritic.tensors.values import Columns
 
 
@@ -32,7 +32,10 @@ def choose_columns(critic: Critic, special: SpecialTokens, batch: Batch, first: 
     num_tokens = first.shape[1]
     chosen = torch.zeros(num_tokens, dtype=torch.bool, device=first.device)
     chosen[list(special.end)] = True
-    chosen[batch.references[batch.reference_mask]] = True
+    lengths = special.lengths(batch.references, batch.reference_mask)
+    references, lengths = batch.all_references(lengths, special)
+    counted = torch.arange(references.shape[2], device=lengths.device) < lengths[:, :, None]
+    chosen[references[counted].to(chosen.device)] = True
     num_more = min(critic.num_columns, num_tokens) - int(chosen.sum())
     if num_more > 0:
         likeliest = first.sum(dim=0).masked_fill(chosen, -1.0).topk(num_more).indices

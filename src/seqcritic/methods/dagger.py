@@ -23,11 +23,11 @@ from pydantic import Field
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import CRITIC, TARGET_CRITIC, Networks
-from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import Sample, collect
 from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.methods.actor_critic import ActorCritic

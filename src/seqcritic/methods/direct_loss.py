@@ -28,11 +28,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.batch import Batch
+from seqcritic.contracts.batch import pad as pad_lists
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
-from seqcritic.data.batch import pad as pad_lists
 from seqcritic.decoding.beam import search_memory
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import RewardMethod

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import torch
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Method, Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.sections import Section
 

@@ -18,10 +18,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.rollout import whole_scores

@@ -19,10 +19,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import BASELINE, Networks
-from seqcritic.data.batch import Batch
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import experience

@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import Actor, Masks, Memory
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.counted_losses import likelihood_loss, log_taken, sampled_log_taken
 from seqcritic.methods.losses import mean_over_sequences

@@ -11,7 +11,8 @@ A critic can learn from samples alone which tokens of thousands are right, but i
 where Ψ is the outlook, R if no more of the prediction is right (contracts/score.py), and the network f learns the rest:
 how much more will be.
 
-Shapes: B sequences, T tokens, N counted tokens, U reference tokens, V vocabulary, C columns, H actor state.
+Shapes: B sequences, T tokens, N counted tokens, R references, U reference tokens, V vocabulary, C columns, H actor
+state.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.methods.rollout import as_scorable, prefix_scores
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
@@ -41,16 +42,19 @@ def token_outlooks(
 
     All tokens of the references must be among the columns: they alone promise something of their own.
     """
-    known = score.lookahead(as_scorable(score, special, tokens, mask, batch))
+    scorable = as_scorable(score, special, tokens, mask, batch)
+    known = score.lookahead(scorable)
     assert known is not None, "settings refuse critic.adds_outlook with a score that has no lookahead"
     earned = prefix_scores(score, special, tokens, mask, batch)[:, :-1, None]
-    gains = Packed.of(known.to(tokens.device) - earned, mask)  # [N, U + 1]
-    found, width = batch.references, vocabulary_size
+    gains = Packed.of(known.to(tokens.device) - earned, mask)  # [N, R · U + 1]
+    references = scorable.references.to(tokens.device)  # [B, R, U]
+    found, width = references.flatten(1), vocabulary_size
     if columns is not None:
-        found, width = columns.places(batch.references), len(columns.ids) + 1
-        assert bool((found < len(columns.ids))[batch.reference_mask].all()), "references have columns"
+        counted = torch.arange(references.shape[2]) < scorable.reference_lengths[:, :, None]
+        found, width = columns.places(found), len(columns.ids) + 1
+        assert bool((found < len(columns.ids))[counted.flatten(1)].all()), "references have columns"
     # After the end, where a padding token may lack a column, the gain is that of all others: the rest keeps its own.
-    found = found[gains.places // mask.shape[1]]  # [N, U]
+    found = found[gains.places // mask.shape[1]]  # [N, R · U]
     of_others = gains.rows[:, -1:].repeat(1, width)
     return Values(gains._replace(rows=of_others.scatter_(1, found, gains.rows[:, :-1])), columns)
 

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses

@@ -15,10 +15,10 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.edited_targets import draw_edited
 from seqcritic.methods.method import RewardMethod

@@ -13,10 +13,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import BASELINE, CRITIC, TARGET_CRITIC, Networks
-from seqcritic.data.batch import Batch
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import soft_values
 from seqcritic.methods.method import RewardMethod

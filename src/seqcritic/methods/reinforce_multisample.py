@@ -11,10 +11,10 @@ from __future__ import annotations
 from pydantic import Field
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.methods.on_samples import Experience
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 from seqcritic.sections import Section, Several

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory, SpecialTokens
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.score import Scorable, Score, rewards_at_end, rewards_from_prefixes
-from seqcritic.data.batch import Batch
 from seqcritic.decoding.continuing import continue_prefixes
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.errors import NonFiniteError
@@ -115,7 +115,7 @@ def as_scorable(score: Score, special: SpecialTokens, tokens: Tensor, mask: Tens
     """Return tokens [B, T] with the batch's texts and references, as the score needs them."""
     reference_lengths = special.lengths(batch.references, batch.reference_mask)
     if score.unit == "tokens":
-        references, reference_lengths = batch.all_references(reference_lengths)
+        references, reference_lengths = batch.all_references(reference_lengths, special)
     else:  # further references have no ids yet, and a score of texts needs none
         references, reference_lengths = batch.references[:, None], reference_lengths[:, None]
     texts = batch.texts

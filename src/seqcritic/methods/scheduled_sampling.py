@@ -24,10 +24,10 @@ from torch import Tensor
 
 from seqcritic.bounds import LARGEST
 from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod

@@ -13,10 +13,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.decoding.sampling import decode_greedily
 from seqcritic.methods.on_samples import Experience
 from seqcritic.methods.rollout import sample_limits, whole_scores

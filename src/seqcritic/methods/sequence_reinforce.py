@@ -15,9 +15,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.methods.losses import reinforce_loss
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import Experience, experience

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods.columns import choose_columns

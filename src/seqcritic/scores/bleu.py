@@ -56,25 +56,26 @@ def correct_counts(predictions: Tensor, matches: Tensor) -> list[Tensor]:
 
 
 def extending_counts(predictions: Tensor, alike: Tensor, matches: Tensor) -> list[Tensor]:
-    """Return for n = 1..4 [B, T, U], True where y_u after Ŷ_1..t-1 ends one more correct n-gram.
+    """Return for n = 1..4 [B, T, R · U], True where y_u after Ŷ_1..t-1 ends one more correct n-gram.
 
-    It does if its n-gram, y_u after the last n − 1 tokens, ends at fewer places of the prefix than of the reference.
-    `behind` and `earlier` are the places of the reference and of the prefix that follow the same n − 1 tokens; how many
-    of them hold y_u is a product of matrices. The matches [B, T, U], and those of the reference with itself, alike
-    [B, U, U], are of single tokens.
+    It does if its n-gram, y_u after the last n − 1 tokens, ends at fewer places of the prefix than of the reference
+    that has most of it. `behind` and `earlier` are the places of a reference and of the prefix that follow the same
+    n − 1 tokens; how many of them hold y_u is a product of matrices. The matches [B, R, T, U], and those of the
+    references' tokens with those of all references, alike [B, R, U, R · U], are of single tokens.
     """
     repeated = predictions[:, :, None] == predictions[:, None, :]  # [B, T, T]
     earlier = torch.ones_like(repeated).tril(-1)
     behind = torch.ones_like(matches)
+    matches_of_all = matches.transpose(1, 2).flatten(2).float()  # [B, T, R · U]
     counts = []
     for _ in range(MAX_ORDER):
-        counts.append(earlier.float() @ matches.float() < behind.float() @ alike.float())
-        earlier, behind = (pad(table[:, :-1, :-1], (1, 0, 1, 0)) for table in (earlier & repeated, behind & matches))
+        counts.append(earlier.float() @ matches_of_all < (behind.float() @ alike.float()).amax(dim=1))
+        earlier, behind = (pad(table[..., :-1, :-1], (1, 0, 1, 0)) for table in (earlier & repeated, behind & matches))
     return counts
 
 
 def closest_lengths(lengths: Tensor, reference_lengths: Tensor) -> Tensor:
-    """Return [B, L] which of reference_lengths [B, R] is closest to each of lengths [L]: of two, the shorter."""
+    """Return [B, L] which of reference_lengths [B, R] is closest to lengths [L] or [B, 1, L]: of two, the shorter."""
     ordered = reference_lengths.sort(dim=1).values  # argmin takes the first of equals
     nearest = (ordered[:, :, None] - lengths).abs().argmin(dim=1)
     return ordered.gather(1, nearest)
@@ -129,13 +130,7 @@ class BleuScore(TokenScore):
     def prefix_scores(self, batch: Scorable) -> Tensor:
         """Return R [B, T + 1] of the prefixes, held constant after each prediction's last token."""
         predictions, reference_lengths = batch.predictions, batch.reference_lengths
-        matches = torch.stack(
-            [
-                token_matches(predictions, references, lengths, self.unknown)
-                for references, lengths in zip(batch.references.unbind(1), reference_lengths.unbind(1), strict=True)
-            ],
-            dim=1,
-        )
+        matches = self._matches(batch)
         lengths = torch.arange(predictions.shape[1] + 1, dtype=torch.float64, device=predictions.device)  # [T + 1]
         closest = closest_lengths(lengths, reference_lengths.double())
         scale = reference_lengths[:, :1].double()
@@ -143,20 +138,26 @@ class BleuScore(TokenScore):
         return hold_last(scores, batch.lengths).to(torch.get_default_dtype())
 
     def lookahead(self, batch: Scorable) -> Tensor:
-        """Return R [B, T, U + 1] of the prefixes with one token more, made as long as the reference.
+        """Return R [B, T, R · U + 1] of the prefixes with one token more, made as long as the shortest reference.
 
         As they are, the brevity penalty would leave next to no difference between the first tokens.
         """
-        predictions, references = batch.predictions, batch.references[:, 0]
-        reference_lengths = batch.reference_lengths[:, 0]
-        matches = token_matches(predictions, references, reference_lengths, self.unknown)
-        alike = equal_places(references, reference_lengths, self.unknown)
+        predictions, reference_lengths = batch.predictions, batch.reference_lengths.double()
+        matches = self._matches(batch)
+        alike = equal_places(batch.references, batch.reference_lengths, self.unknown)
         more = extending_counts(predictions, alike, matches)
-        before = correct_counts(predictions, matches[:, None])
+        before = correct_counts(predictions, matches)
         correct = [count[:, :-1, None] + pad(ends, (0, 1)) for count, ends in zip(before, more, strict=True)]
-        lengths = torch.arange(1, predictions.shape[1] + 1, dtype=torch.float64, device=predictions.device)[:, None]
-        targets = reference_lengths[:, None, None].double()
-        return bleu_scores(correct, torch.maximum(lengths, targets), targets, targets).to(torch.get_default_dtype())
+        steps = torch.arange(1, predictions.shape[1] + 1, dtype=torch.float64, device=predictions.device)
+        lengths = torch.maximum(steps, reference_lengths.amin(dim=1, keepdim=True))  # [B, T]
+        closest = closest_lengths(lengths[:, None], reference_lengths)
+        scores = bleu_scores(correct, lengths[:, :, None], closest[:, :, None], reference_lengths[:, :1, None])
+        return scores.to(torch.get_default_dtype())
+
+    def _matches(self, batch: Scorable) -> Tensor:
+        """Return [B, R, T, U], True where a prediction's token equals one of a reference."""
+        pairs = zip(batch.references.unbind(1), batch.reference_lengths.unbind(1), strict=True)
+        return torch.stack([token_matches(batch.predictions, *pair, self.unknown) for pair in pairs], dim=1)
 
     def statistics(
         self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None = None

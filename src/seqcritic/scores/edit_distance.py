@@ -21,6 +21,7 @@ from torch import Tensor
 from seqcritic.contracts.registry import register_score
 from seqcritic.contracts.score import Array, References, Scorable, ScoreOptions, hold_last
 from seqcritic.errors import UserError
+from seqcritic.scores.shared.matching import tokens_of_all
 from seqcritic.scores.shared.texts import as_compared
 from seqcritic.scores.shared.token_score import TokenScore
 
@@ -154,17 +155,21 @@ class EditDistanceScore(TokenScore):
             ],
             dim=1,
         )  # [B, R, T + 1]
-        if self.normalise:
-            scores = self._score(distances, lengths[:, :, None]).amax(dim=1)
-        else:
-            scores = self._score(distances.amin(dim=1), lengths.amin(dim=1, keepdim=True))
-        return hold_last(scores, batch.lengths)
+        return hold_last(self._nearest_score(distances, lengths[:, :, None]), batch.lengths)
 
     def lookahead(self, batch: Scorable) -> Tensor:
-        """Return R [B, T, U + 1] of the prefixes with one token more: what is missing is wrong already."""
-        lengths = batch.reference_lengths[:, 0]
-        distances = extended_distances(batch.predictions, batch.references[:, 0], lengths, self.unknown)
-        return self._score(distances, lengths[:, None, None])
+        """Return R [B, T, R · U + 1] of the prefixes with one token more: what is missing is wrong already."""
+
+        def distances(references: Tensor, lengths: Tensor) -> Tensor:
+            return extended_distances(batch.predictions, references, lengths, self.unknown)
+
+        return self._nearest_score(tokens_of_all(batch, distances), batch.reference_lengths[:, :, None, None])
+
+    def _nearest_score(self, distances: Tensor, reference_lengths: Tensor) -> Tensor:
+        """Return R [B, …] of distances [B, R, …] to several references of so many tokens."""
+        if self.normalise:
+            return self._score(distances, reference_lengths).amax(dim=1)
+        return self._score(distances.amin(dim=1), reference_lengths.amin(dim=1))
 
     def _score(self, distances: Tensor, reference_lengths: Tensor) -> Tensor:
         """Return R of distances to references of so many tokens."""

@@ -21,7 +21,7 @@ from torch import Tensor
 from seqcritic.contracts.registry import register_score
 from seqcritic.contracts.score import References, Scorable, ScoreOptions, hold_last
 from seqcritic.errors import UserError
-from seqcritic.scores.shared.matching import equal_places, token_matches
+from seqcritic.scores.shared.matching import equal_places, token_matches, tokens_of_all
 from seqcritic.scores.shared.means import MeanOfSentences
 from seqcritic.scores.shared.texts import as_compared
 from seqcritic.scores.shared.token_score import TokenScore
@@ -131,22 +131,25 @@ class RougeLScore(MeanOfSentences, TokenScore):
         return hold_last(torch.stack(scores).amax(dim=0), batch.lengths)
 
     def lookahead(self, batch: Scorable) -> Tensor:
-        """Return R [B, T, U + 1] of the prefixes with one token more, made as long as the reference.
+        """Return R [B, T, R · U + 1] of the prefixes with one token more, made as long as the shortest reference."""
+        common = tokens_of_all(batch, lambda references, own: self._extended(batch.predictions, references, own))
+        steps = torch.arange(1, batch.predictions.shape[1] + 1, device=common.device)[:, None]
+        targets = batch.reference_lengths[:, :, None, None]
+        lengths = torch.maximum(steps, targets.amin(dim=1, keepdim=True))
+        return rouge_scores(common, lengths, targets, targets[:, :1]).amax(dim=1)
+
+    def _extended(self, predictions: Tensor, references: Tensor, reference_lengths: Tensor) -> Tensor:
+        """Return the LCS [B, T, U + 1] of the prefixes with one token more.
 
         The token leaves the LCS as it is, or, matched with an equal y_j, makes it L[j-1] + 1.
         """
-        predictions, references = batch.predictions, batch.references[:, 0]
-        reference_lengths = batch.reference_lengths[:, 0]
         matches = token_matches(predictions, references, reference_lengths, self.unknown)
         rows = subsequence_table(matches[:, :-1])  # [B, T, U + 1]
-        alike = equal_places(references, reference_lengths, self.unknown)
+        alike = equal_places(references[:, None], reference_lengths[:, None], self.unknown)[:, 0]
         places = torch.arange(references.shape[1], device=references.device)
         last = (alike * places).amax(dim=2)[:, None].expand(-1, rows.shape[1], -1)  # L grows with j: the best of equals
         matched = (rows.gather(2, last) + 1) * alike.any(dim=2)[:, None]  # [B, T, U]
-        common = torch.maximum(rows[:, :, -1:], torch.nn.functional.pad(matched, (0, 1)))
-        steps = torch.arange(1, predictions.shape[1] + 1, device=common.device)[:, None]
-        targets = reference_lengths[:, None, None]
-        return rouge_scores(common, torch.maximum(steps, targets), targets, targets)
+        return torch.maximum(rows[:, :, -1:], torch.nn.functional.pad(matched, (0, 1)))
 
     def sentence_scores(
         self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 
 from seqcritic.config import Settings
-from seqcritic.data.task import Task
+from seqcritic.contracts.task import Task
 from seqcritic.evaluation import build_score
 from seqcritic.settings_io import with_method
 from seqcritic.training.checkpoint import load_weights
@@ -44,7 +44,7 @@ def measure_seconds(
     clock = _Clock(settings, task)
     warm = clock.learner(UNIT)
     if settings.start.actor is not None:
-        load_start_actor(settings, warm.networks.actor, task.vocabularies())
+        load_start_actor(settings, warm.networks.actor, task.codec)
     else:
         warm.start_phase("actor")
         for _ in watch("an actor to measure with", warm_up_updates):
@@ -71,7 +71,9 @@ class _Clock:
 
     def learner(self, label: str) -> Learner:
         settings = with_method(self.settings, "actor-critic" if label == CRITIC else label)
-        return recipe_learner(settings, self.task.num_source_tokens, self.task.num_target_tokens, self.score)
+        return recipe_learner(
+            settings, self.task.codec.num_source_tokens, self.task.codec.num_target_tokens, self.score
+        )
 
     def time_update(self, learner: Learner, rate: float, progress: float) -> float:
         size = learner.settings.training.batch

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.config import Settings
-from seqcritic.data.batch import Batch
-from seqcritic.data.task import build_task
+from seqcritic.contracts.batch import Batch
 from seqcritic.data_settings import EMBEDDED, SPLITS, OwnTaskSettings, SpellingSettings
 from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.digests import unseal
@@ -69,7 +68,7 @@ def describe(model: Model) -> dict[str, Any]:
     return {
         "settings": without_places(model.settings).model_dump(mode="json"),
         "data": model.description["data"],
-        "vocabularies": model.task.vocabularies(),
+        "codec": model.codec.to_dict(),
         "progress": {name: progress[name] for name in COUNTS},
         "text": text_names(model.settings),
     }
@@ -153,11 +152,7 @@ def _best_valid_score(run: str | Path) -> float | None:
 def _halve(model: Model, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights in float16, after comparing what they predict with what the full ones do."""
     try:
-        batches = (
-            build_task(model.settings.data, vocabularies=model.description.get("vocabularies"))
-            .evaluation_set("valid")
-            .batches
-        )
+        batches = model.task.evaluation_set("valid").batches
     except UserError as error:
         raise UserError(f"--half compares predictions on the validation text: {error}") from None
     full = {name: weight.clone() for name, weight in weights.items()}
@@ -179,7 +174,7 @@ def _predict_sample(model: Model, batches: Sequence[Batch]) -> list[str]:
     predictions: list[str] = []
     for batch in batches:
         with torch.no_grad():
-            predictions += model.task.texts(find_best(model.actor, batch.sources, batch.source_mask, GREEDY))
+            predictions += model.codec.texts(find_best(model.actor, batch.sources, batch.source_mask, GREEDY))
         if len(predictions) >= SAMPLE:
             break
     return predictions

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import cached_property
 
 from seqcritic.config import Settings
+from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import EvaluationSet
-from seqcritic.data.task import Task
+from seqcritic.contracts.task import Task
 from seqcritic.evaluation import judge, signature, surrogate
 from seqcritic.methods.token_values import token_correlation
 from seqcritic.training.distributed import Processes

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.config import Settings
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Method, Outcome
 from seqcritic.contracts.networks import Networks, NetworkSpec, follow
 from seqcritic.contracts.parts import part_class
 from seqcritic.contracts.registry import ACTORS
 from seqcritic.contracts.score import Score
-from seqcritic.data.batch import Batch
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Share, SharedGenerator
 from seqcritic.errors import NonFiniteError

@@ -5,8 +5,9 @@ A run exports one when it finishes; some come with the package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,16 @@ from torch import Tensor
 
 from seqcritic.config import DeviceName, Settings
 from seqcritic.contracts.actor import Actor
-from seqcritic.data.task import Task, build_task
+from seqcritic.contracts.codec import Codec, codec_from_dict
+from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.score import Score
+from seqcritic.contracts.task import Task
+from seqcritic.data.task import build_task
 from seqcritic.decoding.search import GREEDY, Search, find_best, find_several
 from seqcritic.errors import UserError
+from seqcritic.evaluation import build_score
 from seqcritic.models.build import build_actor
+from seqcritic.scores.shared.function import as_score
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
 from seqcritic.training.device import choose_device
@@ -32,12 +39,29 @@ PREDICTION_BATCH = 256
 
 @dataclass(frozen=True)
 class Model:
-    """A trained actor with what it needs to read and write text."""
+    """A trained actor with what it needs to read and write text.
+
+    `given`: parts that were passed from Python instead of built from the settings, by name.
+    """
 
     actor: Actor
-    task: Task
+    codec: Codec
     settings: Settings
     description: dict[str, Any]
+    place: Path
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def task(self) -> Task:
+        """The data it was trained on."""
+        task: Task | None = self.given.get("task")
+        return build_task(self.settings.data, codec=self.codec) if task is None else task
+
+    @cached_property
+    def score(self) -> Score:
+        """The score it was trained for and is judged by."""
+        score: Score | None = self.given.get("score")
+        return build_score(self.settings, self.codec) if score is None else score
 
     def predict(self, lines: Sequence[str], search: Search = GREEDY, raw: bool = False) -> list[str]:
         """Return the prediction for each raw line.
@@ -47,15 +71,15 @@ class Model:
         """
         if isinstance(lines, str):
             raise UserError("predict takes a list of lines, not one text")
-        pieces = [self.task.cut(line) for line in lines]
+        pieces = [self.codec.cut(line) for line in lines]
         flat = [piece for parts in pieces for piece, _ in parts]
         predicted: list[str] = []
         for first in range(0, len(flat), PREDICTION_BATCH):
-            sources, mask = self.task.encode_lines(flat[first : first + PREDICTION_BATCH])
-            predicted += self.task.texts(find_best(self.actor, sources, mask, search))
+            sources, mask = self.codec.encode_sources(flat[first : first + PREDICTION_BATCH])
+            predicted += self.codec.texts(find_best(self.actor, sources, mask, search))
         remaining = iter(predicted)
         return [
-            self.task.join(line, parts, [next(remaining) for _ in parts], raw)
+            self.codec.join(line, parts, [next(remaining) for _ in parts], raw)
             for line, parts in zip(lines, pieces, strict=True)
         ]
 
@@ -66,16 +90,16 @@ class Model:
 
         Lines that the model takes in several pieces have no joint score, so they are refused.
         """
-        pieces = [self.task.cut(line) for line in lines]
+        pieces = [self.codec.cut(line) for line in lines]
         if any(len(parts) > 1 for parts in pieces):
             longest = max(lines, key=len)
             raise UserError(f"--nbest: this model takes a line as long as '{longest[:40]}…' in several pieces")
         whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
-        sources, mask = self.task.encode_lines([piece for piece, _ in whole])
+        sources, mask = self.codec.encode_sources([piece for piece, _ in whole])
         found = find_several(self.actor, sources, mask, search, num_best)
         return [
             [
-                (each.score, self.task.join(line, parts, [self.task.decode(each.tokens)] * len(parts), raw))
+                (each.score, self.codec.join(line, parts, [self.codec.decode(each.tokens)] * len(parts), raw))
                 for each in hypotheses
             ]
             for hypotheses, line, parts in zip(found, lines, pieces, strict=True)
@@ -107,18 +131,40 @@ def read_network(place: str | Path, name: str) -> tuple[dict[str, Tensor], dict[
     return read_tensors(folder, name, description), description
 
 
-def load_model(place: str | Path, device: DeviceName = "auto", *, actor: Actor | None = None) -> Model:
+def stored_codec(description: Mapping[str, Any], place: str | Path) -> Codec:
+    """Return the codec of a run or model from its description."""
+    try:
+        return codec_from_dict(description.get("codec"))
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from None
+
+
+def open_model(place: str | Path | Model, device: DeviceName = "auto") -> Model:
+    """Return the model of a place, or one that is loaded as it is."""
+    return place if isinstance(place, Model) else load_model(place, device)
+
+
+def load_model(
+    place: str | Path,
+    device: DeviceName = "auto",
+    *,
+    actor: Actor | None = None,
+    critic: Critic | None = None,
+    task: Task | None = None,
+    score: Score | Callable[..., Any] | None = None,
+) -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
 
-    Where it was trained does not matter. An `actor` that is passed gets its weights; a run that was composed of objects
-    which its folder cannot describe needs it.
+    Where it was trained does not matter. A run that was composed of objects which its folder cannot describe needs them
+    again as soon as they are used; an actor and a critic that are passed get the weights of the run.
     """
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
-    task = build_task(settings.data, vocabularies=description.get("vocabularies"))
+    codec = stored_codec(description, place)
     if actor is None:
-        actor = build_actor(settings, task.num_source_tokens, task.num_target_tokens, torch.Generator())
+        actor = build_actor(settings, codec.num_source_tokens, codec.num_target_tokens, torch.Generator())
     with torch.no_grad():
         load_weights(actor, weights, str(place))
     actor.to(choose_device(device))
-    return Model(actor.eval(), task, settings, description)
+    given = {"critic": critic, "task": task, "score": None if score is None else as_score(score)}
+    return Model(actor.eval(), codec, settings, description, Path(place), given)

@@ -9,7 +9,9 @@ from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
-from seqcritic.data.task import Task, build_task
+from seqcritic.contracts.task import Task
+from seqcritic.data.task import build_task
+from seqcritic.data_settings import OwnTaskSettings
 from seqcritic.evaluation import build_score
 from seqcritic.training.distributed import Processes
 from seqcritic.training.learner import recipe_networks
@@ -27,9 +29,10 @@ class Parts:
 
 def recipe_parts(settings: Settings, processes: Processes, report: Callable[[str], None]) -> Parts:
     """Return the parts that the settings of a recipe describe; of several processes the first reads the text first."""
-    score = build_score(settings)
+    if not isinstance(settings.data, OwnTaskSettings):
+        build_score(settings)  # a fault of the score is told before the text is read
     with processes.one_before_the_rest():
         task = build_task(settings.data, report)
         task.fingerprint()
-    networks = recipe_networks(settings, task.num_source_tokens, task.num_target_tokens)
-    return Parts(networks.actor, task, score, networks.critic)
+    networks = recipe_networks(settings, task.codec.num_source_tokens, task.codec.num_target_tokens)
+    return Parts(networks.actor, task, build_score(settings, task.codec), networks.critic)

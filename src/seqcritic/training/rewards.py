@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from seqcritic.config import Settings
 from seqcritic.contracts.score import Score
-from seqcritic.data.task import Task, build_task
+from seqcritic.contracts.task import Task
+from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, is_function, load_user_score
 from seqcritic.scores.shared.function import FunctionScore, try_on

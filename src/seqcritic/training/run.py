@@ -357,7 +357,7 @@ class Run:
         networks, progress = self.learner.networks, self.progress
         self.started_from = {name: network_digest(place, name) for name, place in self.settings.start if place}
         if self.settings.start.actor is not None:
-            trained = load_start_actor(self.settings, networks.actor, self.task.vocabularies())
+            trained = load_start_actor(self.settings, networks.actor, self.task.codec)
             self.learner.best_actor = self.learner.actor_weights()
             progress.sharpening = trained.get("sharpening", 1.0)
             self._sharpen()
@@ -381,7 +381,7 @@ class Run:
             "valid_signature": self.held_out.signature,
             "start": self.started_from,
             "processes": self.processes.size,
-            "vocabularies": self.task.vocabularies(),
+            "codec": self.task.codec.to_dict(),
             "progress": self.progress.to_dict(),
         }
 

@@ -9,18 +9,19 @@ from typing import Any
 
 from seqcritic.bootstrap import interval
 from seqcritic.config import DeviceName, Settings
+from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.contracts.score import Array, Score
-from seqcritic.data.batch import EvaluationSet
-from seqcritic.data.task import Task, build_task
-from seqcritic.data.translation import TranslationData
+from seqcritic.contracts.task import Task
+from seqcritic.data.codecs.text import TextCodec
+from seqcritic.data.task import build_task
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score, name_references, predict_batches, score_predictions, signature, surrogate
+from seqcritic.evaluation import name_references, predict_batches, score_predictions, signature, surrogate
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
-from seqcritic.settings_io import set_leaves, settings_from
+from seqcritic.settings_io import Overrides, override, settings_from
 from seqcritic.training.environment import set_up_process
-from seqcritic.training.model import Model, load_model
+from seqcritic.training.model import Model, open_model
 from seqcritic.training.watching import Watch, unwatched
 
 SPLITS = ("train", "valid", "test")
@@ -49,14 +50,17 @@ class RunEvaluation:
 
 
 def evaluate(
-    place: str | Path,
+    place: str | Path | Model,
     split: str = "test",
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     search: Search = GREEDY,
     watch: Watch = unwatched,
     device: DeviceName = "auto",
 ) -> RunEvaluation:
-    """Judge the best actor of a run or model on a split of its data, or of the data that overrides name."""
+    """Judge the best actor of a run or model on a split of its data, or of the data that overrides name.
+
+    Overrides are `data.key=value`s, or a dictionary such as {"data.test.pairs": ["new.tsv"]}.
+    """
     if split not in SPLITS:
         raise UserError(f"split: no split '{split}'; there are {', '.join(SPLITS)}")
     model, task = load_for_evaluation(place, overrides, device)
@@ -71,7 +75,7 @@ def judge_predictions(
     model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: Search, predictions: list[str]
 ) -> RunEvaluation:
     """Return all figures of a model's predictions by a search."""
-    metric = build_score(model.settings)
+    metric = model.score
     judgement = score_predictions(predictions, evaluation_set, metric)
     return RunEvaluation(
         method=model.settings.method.label,
@@ -96,20 +100,23 @@ def judge_predictions(
     )
 
 
-def load_for_evaluation(place: str | Path, overrides: Sequence[str], device: DeviceName = "auto") -> tuple[Model, Task]:
-    """Return a model and the task it is judged on, with its own vocabularies."""
-    model = load_model(place, device)
+def load_for_evaluation(
+    place: str | Path | Model, overrides: Overrides = (), device: DeviceName = "auto"
+) -> tuple[Model, Task]:
+    """Return a model and the task it is judged on, with its own codec."""
+    model = open_model(place, device)
+    set_up_process(model.settings.threads)
+    if not overrides:
+        return model, model.task
     tree = model.settings.model_dump(mode="json")
     _make_room(tree["data"], overrides)
-    set_leaves(tree, overrides, section="data")
-    settings = settings_from(tree)
-    set_up_process(settings.threads)
-    return model, build_task(settings.data, vocabularies=model.description.get("vocabularies"))
+    override(tree, overrides, section="data")
+    return model, build_task(settings_from(tree).data, codec=model.codec)
 
 
-def _make_room(data: dict[str, Any], overrides: Sequence[str]) -> None:
+def _make_room(data: dict[str, Any], overrides: Overrides) -> None:
     """Take the run's own files out of a split for which pairs are given in the other form, or both would be judged."""
-    given = {override.partition("=")[0].strip() for override in overrides}
+    given = {each.partition("=")[0].strip() for each in overrides}
     for split in SPLITS:
         fields = {field for field in ("source", "target", "pairs") if f"data.{split}.{field}" in given}
         if fields == {"pairs"}:
@@ -122,12 +129,13 @@ def _further_scores(
     settings: Settings, task: Task, predictions: list[str], evaluation_set: EvaluationSet
 ) -> dict[str, tuple[float, str]]:
     """Return the other figures a reader of BLEU expects: chrF, and BLEU by the paper's convention."""
-    if settings.score.name != "bleu" or not isinstance(task, TranslationData):
+    codec = task.codec
+    if settings.score.name != "bleu" or not isinstance(codec, TextCodec):
         return {}
-    paper, chrf = BleuScore(tokenised=True), ChrfScore(lowercase=task.settings.target_tokens.lowercase)
+    paper, chrf = BleuScore(tokenised=True), ChrfScore(lowercase=codec.lowercase)
 
     def tokenise(lines: Sequence[str]) -> list[str]:
-        return [line.lower() for line in task.tokenised_lines(lines)]
+        return [line.lower() for line in codec.tokenised_lines(lines)]
 
     references = evaluation_set.all_references
     totals = paper.statistics(tokenise(predictions), [tokenise(own) for own in references]).sum(axis=0)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
 
 from seqcritic.config import Settings
+from seqcritic.contracts.codec import Codec
 from seqcritic.errors import UserError
 from seqcritic.training.checkpoint import load_weights, read_description
-from seqcritic.training.model import find_weights, read_network
+from seqcritic.training.model import find_weights, read_network, stored_codec
 
 
 def check_start(settings: Settings) -> None:
@@ -35,12 +35,12 @@ def network_digest(place: str, name: str) -> str:
         raise UserError(f"start.{name}: {place} holds no {name}") from None
 
 
-def load_start_actor(settings: Settings, actor: nn.Module, vocabularies: Mapping[str, Any]) -> dict[str, Any]:
+def load_start_actor(settings: Settings, actor: nn.Module, codec: Codec) -> dict[str, Any]:
     """Give an actor the weights of start.actor and return the progress of its training."""
     place = settings.start.actor
     assert place is not None
     weights, description = read_network(place, "actor")
-    if description.get("vocabularies", {}) != vocabularies:
+    if not codec.reads_like(stored_codec(description, f"start.actor: {place}")):
         raise UserError(f"start.actor: {place} was trained with other vocabularies")
     load_weights(actor, weights, f"start.actor: {place}")
     return dict(description["progress"])

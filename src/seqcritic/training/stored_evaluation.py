@@ -15,7 +15,7 @@ from typing import Any
 
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.digests import seal, unseal, write_whole
-from seqcritic.evaluation import build_score, predict_batches, signature
+from seqcritic.evaluation import predict_batches, signature
 from seqcritic.training.run_evaluation import RunEvaluation, judge_predictions, load_for_evaluation
 from seqcritic.training.tuning import tune_model
 from seqcritic.training.watching import Watch, unwatched
@@ -56,7 +56,7 @@ class StoredEvaluations:
         return Search(width, self._remember(f"valid-beam-{width}-rho", key, tune)["rho"])
 
     def _key(self, split: str, num_sentences: int, search: Search) -> str:
-        text = signature(self.task, build_score(self.model.settings), split, num_sentences, search)
+        text = signature(self.task, self.model.score, split, num_sentences, search)
         return f"actor:{self.model.description['digests']['actor']}|{text}"
 
     def _remember(self, name: str, key: str, make: Callable[[], Any]) -> Any:

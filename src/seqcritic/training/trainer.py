@@ -14,16 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.method_registry import register_method, registered_methods
-from seqcritic.contracts.parts import OwnActorSettings, OwnCriticSettings, describe, describe_part
+from seqcritic.contracts.parts import OwnActorSettings, OwnCriticSettings, describe_part
 from seqcritic.contracts.score import Score
-from seqcritic.data.task import Task
+from seqcritic.contracts.task import Task
 from seqcritic.data_settings import OBJECT
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score
@@ -64,6 +62,7 @@ class Trainer:
         parameters; the learning rate is set at every update.
         """
         _require(isinstance(actor, Actor), "actor", actor, "an Actor (docs/own/actor.md)")
+        _require(isinstance(task, Task), "task", task, "a Task (docs/own/data.md); seqcritic.pairs makes one of pairs")
         _require(critic is None or isinstance(critic, Critic), "critic", critic, "a Critic (contracts/critic.py)")
         named = isinstance(score, str | Score) or callable(score)
         _require(named, "score", score, "the name of a score, a Score or a function (docs/own/score.md)")
@@ -73,10 +72,10 @@ class Trainer:
         tree["actor"] = describe_part(actor, OwnActorSettings).model_dump(mode="json")
         if critic is not None:
             tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
-        tree["data"] = _described_task(task)
+        tree["data"] = task.section()
         tree["score"] = {**tree.get("score", {}), "name": _described_score(score)}
         self.settings = with_method(settings_from(tree), _label(method))
-        chosen = build_score(self.settings) if isinstance(score, str) else as_score(score)
+        chosen = build_score(self.settings, task.codec) if isinstance(score, str) else as_score(score)
         if critic is None and self.settings.method.needs_critic:
             critic = build_critic(self.settings, actor, weights_generator(self.settings))
         self.parts = Parts(actor, task, chosen, critic)
@@ -91,7 +90,8 @@ class Trainer:
             return self.parts
 
         train_in(self.out, self.settings, make_parts, self.display, self.callbacks, self.optimiser)
-        return load_model(self.out, self.settings.device, actor=self.parts.actor)
+        actor, task, score, critic = self.parts.actor, self.parts.task, self.parts.score, self.parts.critic
+        return load_model(self.out, self.settings.device, actor=actor, critic=critic, task=task, score=score)
 
 
 def _require(right: bool, name: str, given: object, wanted: str) -> None:
@@ -114,14 +114,6 @@ def _label(method: str | type[Method]) -> str:
     if method not in registered_methods().values():
         register_method(method)
     return method.name
-
-
-def _described_task(task: Task) -> dict[str, Any]:
-    settings = getattr(task, "settings", None)
-    if isinstance(settings, BaseModel):
-        return settings.model_dump(mode="json")
-    kind, arguments = describe(task)
-    return {"task": kind, "arguments": arguments}
 
 
 def _described_score(score: str | Score | Callable[..., Any]) -> str:

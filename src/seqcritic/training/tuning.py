@@ -6,14 +6,14 @@ only ranks them anew. The grid grows while its best value lies on its edge.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from seqcritic.config import DeviceName
-from seqcritic.data.task import Task
+from seqcritic.contracts.task import Task
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score, score_predictions
+from seqcritic.evaluation import score_predictions
+from seqcritic.settings_io import Overrides
 from seqcritic.training.model import Model
 from seqcritic.training.run_evaluation import load_for_evaluation
 from seqcritic.training.watching import Watch, unwatched
@@ -25,9 +25,9 @@ ALL = 1_000_000  # hypotheses: none is dropped, so no search stops early
 
 
 def tune_length_reward(
-    place: str | Path,
+    place: str | Path | Model,
     width: int,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     watch: Watch = unwatched,
     device: DeviceName = "auto",
 ) -> tuple[float, dict[float, float]]:
@@ -40,7 +40,7 @@ def tune_length_reward(
 
 def tune_model(model: Model, task: Task, width: int, watch: Watch = unwatched) -> tuple[float, dict[float, float]]:
     """Return the best ρ of a model on the validation set of a task, and the score of every ρ tried."""
-    metric = build_score(model.settings)
+    metric = model.score
     valid = task.evaluation_set("valid")
     found = [
         hypotheses
@@ -53,7 +53,7 @@ def tune_model(model: Model, task: Task, width: int, watch: Watch = unwatched) -
             max(hypotheses, key=lambda each: (each.finished, each.log_probability + rho * len(each.tokens)))
             for hypotheses in found
         ]
-        return score_predictions([task.decode(each.tokens) for each in best], valid, metric).score
+        return score_predictions([task.codec.decode(each.tokens) for each in best], valid, metric).score
 
     sign = 1 if metric.higher_is_better else -1
     scores: dict[float, float] = {}

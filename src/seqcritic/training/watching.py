@@ -10,7 +10,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from seqcritic.data.batch import Batch
+from seqcritic.contracts.batch import Batch
 
 PLAIN_SECONDS = 15.0
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from transformers import GenerationMixin
 
+from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.data.batch import Batch
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.sampling import decode_greedily, sample
 from seqcritic.method_settings import method_section

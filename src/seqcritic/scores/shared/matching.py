@@ -1,12 +1,16 @@
 """Which tokens of predictions and references are equal.
 
-Shapes: B examples, T prediction tokens, U reference tokens.
+Shapes: B examples, T prediction tokens, R references of an example, U reference tokens.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+
+from seqcritic.contracts.score import Scorable
 
 
 def token_matches(predictions: Tensor, references: Tensor, reference_lengths: Tensor, unknown: int | None) -> Tensor:
@@ -19,6 +23,34 @@ def token_matches(predictions: Tensor, references: Tensor, reference_lengths: Te
 
 
 def equal_places(references: Tensor, reference_lengths: Tensor, unknown: int | None) -> Tensor:
-    """Return [B, U, U], True where two places of a reference hold the same token that can be matched."""
-    matches = token_matches(references, references, reference_lengths, unknown)
-    return matches & matches.transpose(1, 2)
+    """Return [B, R, U, R · U], True where two places of references [B, R, U] hold one token that can be matched."""
+    places = torch.arange(references.shape[2], device=references.device)
+    known = (places < reference_lengths[:, :, None]).flatten(1)
+    tokens = references.flatten(1)
+    if unknown is not None:
+        known &= tokens != unknown
+    equal = (tokens[:, :, None] == tokens[:, None]) & known[:, :, None] & known[:, None]
+    return equal.view(*references.shape, -1)
+
+
+def tokens_of_all(batch: Scorable, of_reference: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Return [B, R, T, R · U + 1] what each reference says of every token of all references, and of one in none.
+
+    `of_reference` takes references [B, U] and their lengths [B] and returns what they say of their own tokens and,
+    last, of a token they lack [B, T, U + 1].
+    """
+    pairs = list(zip(batch.references.unbind(1), batch.reference_lengths.unbind(1), strict=True))
+    tables = [of_reference(references, lengths) for references, lengths in pairs]
+    if len(pairs) == 1:
+        return tables[0][:, None]
+    tokens, width = batch.references.flatten(1), batch.references.shape[2]  # [B, R · U]
+    places = torch.arange(width, device=tokens.device)
+    counted = (places < batch.reference_lengths[:, :, None]).flatten(1)
+    found = []
+    for (references, lengths), table in zip(pairs, tables, strict=True):
+        equal = (tokens[:, :, None] == references[:, None]) & counted[:, :, None] & (places < lengths[:, None])[:, None]
+        # Equal tokens have equal entries, so that the first will do.
+        columns = torch.where(equal.any(dim=2), equal.int().argmax(dim=2), width)
+        columns = torch.nn.functional.pad(columns, (0, 1), value=width)
+        found.append(table.gather(2, columns[:, None].expand(-1, table.shape[1], -1)))
+    return torch.stack(found, dim=1)

@@ -1,20 +1,31 @@
-"""A batch of pairs (X, Y) as padded token numbers.
+"""A batch of pairs (X, Y) as padded ids, and a set of such batches to be judged on.
 
-Shapes: B examples, S source tokens, T reference tokens; both sides carry their end token.
+Shapes: B examples, S source tokens or frames, F features, T reference tokens, R references of an example.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from seqcritic.data.vocabulary import END
+from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.score import References, all_of
+from seqcritic.errors import UserError
+
+if TYPE_CHECKING:
+    from seqcritic.contracts.codec import Codec
 
 Text = TypeVar("Text")
+EVALUATION_BATCH = 256
+EVALUATION_PLACES = 1 << 14
+ENDS_AND_PADS = SpecialTokens(end=(0,), padding=0)
+"""One id that ends an answer and also pads, as our own vocabularies have it."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +81,19 @@ class RawTexts:
 class Batch:
     """Padded sources and references; a mask is True on tokens up to and including the end token."""
 
-    sources: Tensor  # [B, S] int64
+    sources: Tensor  # [B, S] int64, or features [B, S, F]
     source_mask: Tensor  # [B, S] bool
     references: Tensor  # [B, T] int64
     reference_mask: Tensor  # [B, T] bool
     texts: RawTexts | None = None  # a batch without them can be scored by tokens only
+
+    @classmethod
+    def of(cls, codec: Codec, sources: Sequence[str], references: Sequence[References]) -> Batch:
+        """Return a batch of texts; each source has one reference, or several, of which the first is learnt from."""
+        all_references = _paired(sources, references)
+        encoded = codec.encode_references([own[0] for own in all_references])
+        texts = RawTexts.of(list(sources), all_references, codec.decode, codec.encode_references)
+        return cls(*codec.encode_sources(sources), *pad(encoded, codec.special), texts)
 
     def __len__(self) -> int:
         return self.sources.shape[0]
@@ -95,8 +114,8 @@ class Batch:
             self._raw(torch.arange(first, min(last, len(self)), device="cpu")),
         )
 
-    def all_references(self, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return all references as ids [B, R, U] and their lengths [B, R]; `lengths` [B] are those of the first ones.
+    def all_references(self, lengths: Tensor, special: SpecialTokens = ENDS_AND_PADS) -> tuple[Tensor, Tensor]:
+        """Return all references as ids [B, R, T] and their lengths [B, R]; `lengths` [B] are those of the first ones.
 
         Where an example has fewer than others its first reference stands again.
         """
@@ -109,7 +128,7 @@ class Batch:
         ]
         most = max(len(row) for row in rows)
         rows = [row + [row[0]] * (most - len(row)) for row in rows]
-        tokens, mask = pad([reference for row in rows for reference in row])
+        tokens, mask = pad([reference for row in rows for reference in row], special)
         return tokens.view(len(rows), most, -1), (mask.sum(dim=1) - 1).view(len(rows), most)
 
     def _change(self, change: Callable[[Tensor], Tensor], texts: RawTexts | None) -> Batch:
@@ -134,14 +153,27 @@ class Batch:
         return self._change(lambda field: field[rows], self._raw(rows))
 
 
-def pad(sequences: list[list[int]]) -> tuple[Tensor, Tensor]:
+def pad(sequences: Sequence[Sequence[int]], special: SpecialTokens = ENDS_AND_PADS) -> tuple[Tensor, Tensor]:
     """Return the sequences, each closed by an end token, as one padded tensor and its mask."""
     width = max(len(sequence) for sequence in sequences) + 1
-    tokens = torch.full((len(sequences), width), END, dtype=torch.int64)
-    lengths = torch.tensor([len(sequence) + 1 for sequence in sequences])
+    tokens = torch.full((len(sequences), width), special.padding, dtype=torch.int64)
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
     for row, sequence in enumerate(sequences):
         tokens[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.int64)
-    return tokens, torch.arange(width) < lengths[:, None]
+    tokens[torch.arange(len(sequences)), lengths] = special.end[0]
+    return tokens, torch.arange(width) <= lengths[:, None]
+
+
+def pad_rows(rows: Sequence[Tensor], padding: int = 0) -> tuple[Tensor, Tensor]:
+    """Return rows of ids [S] or of features [S, F], their ends included, as one padded tensor and its mask."""
+    lengths = torch.tensor([len(row) for row in rows])
+    padded = pad_sequence(list(rows), batch_first=True, padding_value=padding)
+    return padded, torch.arange(padded.shape[1]) < lengths[:, None]
+
+
+def unpadded(tokens: Tensor, mask: Tensor) -> list[Tensor]:
+    """Return the rows of a padded tensor up to where their masks end."""
+    return [row[: int(length)] for row, length in zip(tokens, mask.sum(dim=1), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -152,6 +184,43 @@ class EvaluationSet:
     sources: list[str]
     references: list[str]  # the first of each
     further_references: list[tuple[str, ...]] | None = None  # where any pair has more than one
+
+    @classmethod
+    def of(cls, codec: Codec, sources: Sequence[str], references: Sequence[References]) -> EvaluationSet:
+        """Return texts as a set, in their order; each source has one reference, or several."""
+        given, all_references = list(sources), _paired(sources, references)
+        texts = RawTexts.of(given, all_references, codec.decode, codec.encode_references)
+        firsts = codec.encode_references([own[0] for own in all_references])
+        rows: list[Tensor] = []
+        for first in range(0, len(given), EVALUATION_BATCH):
+            rows += unpadded(*codec.encode_sources(given[first : first + EVALUATION_BATCH]))
+        batches = [
+            Batch(
+                *pad_rows(rows[first:last]),  # beyond the mask nothing is read; 0 is an id and a feature everywhere
+                *pad(firsts[first:last], codec.special),
+                texts.select(torch.arange(first, last, device="cpu")),
+            )
+            for first, last in _cut([max(len(row), len(own) + 1) for row, own in zip(rows, firsts, strict=True)])
+        ]
+        return cls._of_texts(batches, given, all_references)
+
+    @classmethod
+    def of_batch(cls, batch: Batch) -> EvaluationSet:
+        """Return one batch that has its texts as a set."""
+        assert batch.texts is not None, "a batch of tokens alone cannot be judged"
+        return cls._of_texts([batch], batch.texts.sources(), batch.texts.references())
+
+    @classmethod
+    def _of_texts(cls, batches: list[Batch], sources: list[str], references: list[tuple[str, ...]]) -> EvaluationSet:
+        further = [own[1:] for own in references]
+        return cls(batches, sources, [own[0] for own in references], further if any(further) else None)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def text_digest(self) -> str:
+        """Return a short hash of all sources and references."""
+        return digest_texts(zip(self.sources, self.all_references, strict=True))
 
     @property
     def num_references(self) -> str:
@@ -165,3 +234,40 @@ class EvaluationSet:
         if self.further_references is None:
             return [(reference,) for reference in self.references]
         return [(first, *more) for first, more in zip(self.references, self.further_references, strict=True)]
+
+
+def text_record(source: str, references: Sequence[str]) -> str:
+    """Return what a digest of text reads of a pair."""
+    return f"{source}\x1e{chr(0x1D).join(references)}\x1f"
+
+
+def digest_texts(pairs: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """Return a short hash of sources with all their references."""
+    digest = hashlib.blake2b(digest_size=8)
+    for source, references in pairs:
+        digest.update(text_record(source, references).encode())
+    return digest.hexdigest()
+
+
+def _paired(sources: Sequence[str], references: Sequence[References]) -> list[tuple[str, ...]]:
+    """Return all references of every source."""
+    found = [all_of(own) for own in references]
+    if len(found) != len(sources):
+        raise UserError(f"{len(sources)} sources and {len(found)} references; every source needs its own")
+    if not all(found):
+        raise UserError(f"example {found.index(())} has no reference; give every source at least one")
+    return found
+
+
+def _cut(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where batches begin and end: so many pairs, or fewer if long ones would make the padded tensors large."""
+    first, width = 0, 0
+    for place, own in enumerate(widths):
+        wider = max(width, own)
+        size = place - first + 1
+        if size > 1 and (size > EVALUATION_BATCH or size * wider > EVALUATION_PLACES):
+            yield first, place
+            first, wider = place, own
+        width = wider
+    if widths:
+        yield first, len(widths)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from seqcritic.data import translation
-from seqcritic.data.translation import TranslationData
+from seqcritic.contracts import batch
+from seqcritic.contracts.codec import codec_from_dict
+from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data_settings import TranslationSettings
 from seqcritic.errors import UserError
 
@@ -46,8 +47,8 @@ class Task:
         }
         return TranslationSettings.model_validate(files | changes)
 
-    def data(self, **changes: Any) -> TranslationData:
-        return TranslationData(self.settings(**changes), self.told.append, self.folder / "cache")
+    def data(self, **changes: Any) -> PairsFromFiles:
+        return PairsFromFiles(self.settings(**changes), self.told.append, self.folder / "cache")
 
 
 @pytest.fixture
@@ -60,8 +61,8 @@ def test_training_batches_hold_the_pairs_of_the_files(task: Task) -> None:
     sources, references = [], []
     for number in range(30):
         batch = data.training_batch(10 * number, 10, 1)
-        sources += [data.source_vocabulary.decode(row) for row in batch.sources.tolist()]
-        references += data.texts(batch.references)
+        sources += [data.codec.source.decode(row) for row in batch.sources.tolist()]
+        references += data.codec.texts(batch.references)
     assert sorted(zip(sources, references, strict=True)) == sorted(
         zip(task.read("train.de"), task.read("train.en"), strict=True)
     )
@@ -94,18 +95,18 @@ def test_left_out_pairs_are_counted_also_when_they_come_from_the_cache(task: Tas
 
 
 def test_evaluation_set_is_in_the_order_of_the_files(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation, "EVALUATION_BATCH", 16)
+    monkeypatch.setattr(batch, "EVALUATION_BATCH", 16)
     data = task.data()
     evaluation_set = data.evaluation_set("valid")
     assert evaluation_set.sources == task.read("valid.de")
     assert evaluation_set.references == task.read("valid.en")
     assert [len(batch) for batch in evaluation_set.batches] == [16, 16, 8]
-    decoded = [text for batch in evaluation_set.batches for text in data.texts(batch.references)]
+    decoded = [text for batch in evaluation_set.batches for text in data.codec.texts(batch.references)]
     assert decoded == evaluation_set.references
 
 
 def test_evaluation_batches_of_long_sentences_are_small(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation, "EVALUATION_PLACES", 40)
+    monkeypatch.setattr(batch, "EVALUATION_PLACES", 40)
     task.write("test.de", ["Katze", "Katze", "Katze Hund " * 50, "Hund", "Hund"])
     task.write("test.en", ["cat"] * 5)
     assert [len(batch) for batch in task.data().evaluation_set("test").batches] == [2, 1, 2]
@@ -155,7 +156,7 @@ def test_a_training_sample_is_spread_over_the_pairs_that_are_trained_on(task: Ta
     for size in (5, 9):
         assert data.training_sample(size).references == ["cat", "dog", "tree", "house", "is"]
     chosen = data.training_sample(3)
-    assert [text for batch in chosen.batches for text in data.texts(batch.references)] == chosen.references
+    assert [text for batch in chosen.batches for text in data.codec.texts(batch.references)] == chosen.references
     assert chosen.sources == chosen.references
 
 
@@ -180,7 +181,7 @@ def test_second_start_reads_no_text(task: Task, monkeypatch: pytest.MonkeyPatch)
     def refuse(*_: object) -> None:
         raise AssertionError("the training text was read again")
 
-    monkeypatch.setattr(TranslationData, "_read_training", refuse)
+    monkeypatch.setattr(PairsFromFiles, "_read_training", refuse)
     again = task.data()
     assert again.training_batch(40, 8, 1).sources.tolist() == expected.sources.tolist()
     assert again.fingerprint() == fingerprint
@@ -188,10 +189,10 @@ def test_second_start_reads_no_text(task: Task, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"digest": 1, "source": {}, "target": {}}', "\udcff"])
 def test_damaged_vocabularies_are_learnt_again(task: Task, content: str) -> None:
-    expected = task.data().vocabularies()
+    expected = task.data().codec.to_dict()
     (path,) = (task.folder / "cache").glob("vocabularies-*.json")
     path.write_text(content, errors="surrogateescape")
-    assert task.data().vocabularies() == expected
+    assert task.data().codec.to_dict() == expected
     assert json.loads(path.read_text())["source"] == expected["source"]
 
 
@@ -209,11 +210,11 @@ def test_fingerprint_changes_with_the_text(task: Task) -> None:
 
 
 def test_fingerprint_changes_with_the_order_alone(task: Task) -> None:
-    vocabularies, fingerprint = task.data().vocabularies(), task.data().fingerprint()
+    vocabularies, fingerprint = task.data().codec.to_dict(), task.data().fingerprint()
     for side in ("de", "en"):
         lines = task.read(f"train.{side}")
         task.write(f"train.{side}", [*lines[1:], lines[0]])
-    assert task.data().vocabularies() == vocabularies
+    assert task.data().codec.to_dict() == vocabularies
     assert task.data().fingerprint() != fingerprint
 
 
@@ -229,24 +230,24 @@ def test_fingerprint_does_not_depend_on_place_or_time(task: Task, tmp_path_facto
 
 def test_model_predicts_without_the_training_text(task: Task) -> None:
     data = task.data(source_tokens={"lowercase": True})
-    stored = json.loads(json.dumps(data.vocabularies()))
+    stored = json.loads(json.dumps(data.codec.to_dict()))
     lines = ["Katze, Hund!", "", "etwas Neues"]
-    tokens, mask = data.encode_lines(lines)
+    tokens, mask = data.codec.encode_sources(lines)
     (task.folder / "train.de").unlink()
-    loaded = TranslationData.from_vocabularies(task.settings(source_tokens={"lowercase": True}), stored)
-    assert loaded.encode_lines(lines)[0].tolist() == tokens.tolist()
+    loaded = PairsFromFiles(task.settings(source_tokens={"lowercase": True}), codec=codec_from_dict(stored))
+    assert loaded.codec.encode_sources(lines)[0].tolist() == tokens.tolist()
     assert mask.sum(dim=1).tolist() == [5, 1, 3]
-    predicted = torch.tensor([data.target_vocabulary.encode("cat don't!")])
-    assert loaded.texts(predicted) == ["cat don't!"]
+    predicted = torch.tensor([data.codec.target.encode("cat don't!")])
+    assert loaded.codec.texts(predicted) == ["cat don't!"]
     assert len(loaded.evaluation_set("test").references) == 30
 
 
 def test_stored_vocabularies_can_encode_other_training_text(task: Task) -> None:
-    stored = task.data().vocabularies()
+    stored = task.data().codec.to_dict()
     task.write("train.de", ["Fisch ist Katze."])
     task.write("train.en", ["fish is cat!"])
-    data = TranslationData.from_vocabularies(task.settings(), stored, cache=task.folder / "cache")
-    assert data.texts(data.training_batch(0, 4, 1).references) == ["⁇ is cat!"]
+    data = PairsFromFiles(task.settings(), cache=task.folder / "cache", codec=codec_from_dict(stored))
+    assert data.codec.texts(data.training_batch(0, 4, 1).references) == ["⁇ is cat!"]
 
 
 @pytest.mark.parametrize("kind", ["whitespace", "words", "subwords"])
@@ -254,7 +255,7 @@ def test_text_for_scores_of_tokenised_text(task: Task, kind: str) -> None:
     data = task.data(target_tokens={"kind": kind, "size": 300, "lowercase": True})
     line = "The cat don't!"
     expected = "cat don't!" if kind == "whitespace" else "cat don 't !"
-    assert data.tokenised_lines([line]) == [f"the {expected}"]
+    assert data.codec.tokenised_lines([line]) == [f"the {expected}"]
 
 
 @pytest.mark.parametrize("kind", ["whitespace", "words", "subwords"])
@@ -269,7 +270,7 @@ def test_batches_know_the_raw_references_of_their_examples(task: Task, kind: str
         batch = data.training_batch(position, 32, seed=1)
         texts = batch.texts.references()
         seen += [text for (text,) in texts]
-        encoded = data.target_vocabulary.encode_all([text for (text,) in texts])
+        encoded = data.codec.target.encode_all([text for (text,) in texts])
         rows = zip(batch.references.tolist(), batch.reference_mask.sum(dim=1).tolist(), strict=True)
         assert encoded == [row[: length - 1] for row, length in rows], "each text belongs to its numbers"
         assert batch.part(3, 9).texts.references() == texts[3:9]

@@ -1,0 +1,310 @@
+"""Pairs of texts: batches of (source, reference) for training, sets for evaluation; here those of files.
+
+Shared by all pairs, wherever they come from, are the vocabularies, the filter, the order of training and the sets.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from seqcritic.cache_folder import default_cache_directory
+from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, digest_texts
+from seqcritic.contracts.task import Task
+from seqcritic.data.bucketing import Buckets
+from seqcritic.data.codecs.text import TextCodec
+from seqcritic.data.parallel import Pair, named_files, read_pairs, with_progress
+from seqcritic.data.token_cache import (
+    EncodedPairs,
+    PairFilter,
+    encoded_pairs,
+    file_signature,
+    key_of,
+    write_atomically,
+)
+from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_digest
+from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
+from seqcritic.data_settings import TranslationSettings
+from seqcritic.errors import UserError
+
+Report = Callable[[str], None]
+
+
+class PairsTask(Task):
+    """Pairs of texts in the tokens, and by the filter, of the settings; read when they are asked for."""
+
+    def __init__(self, settings: TranslationSettings, report: Report, codec: TextCodec | None) -> None:
+        """`codec` is one that is stored with a model; without it, vocabularies are learnt from the training text."""
+        self.settings = settings
+        self.maximum_length = settings.maximum_length
+        self._report = report
+        self._evaluated: dict[str, list[Pair]] = {}
+        if codec is not None:
+            self.codec = codec
+
+    @cached_property
+    def codec(self) -> TextCodec:  # type: ignore[override]
+        """The vocabularies of both sides."""
+        return self._learn_codec()
+
+    def conditions(self, split: str) -> list[str]:
+        """Return what of the data changes a score, for its signature."""
+        tokens = self.settings.target_tokens
+        unknown = [] if tokens.kind == "subwords" else [f"unknown:U+{ord(UNKNOWN_WORD):04X}"]
+        described = f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"
+        return [f"text:{self._text_digest(split)[:8]}", described, *unknown]
+
+    @abstractmethod
+    def _name(self, setting: str) -> str:
+        """Return what the user calls a setting or a split, to begin a message with."""
+
+    @abstractmethod
+    def _place(self, split: str, pair: Pair) -> str:
+        """Return where a pair stands."""
+
+    @abstractmethod
+    def _require(self, split: str) -> None:
+        """Refuse a split that is not there."""
+
+    @abstractmethod
+    def _read(self, split: str) -> Iterator[Pair]:
+        """Yield the pairs of a split in their order."""
+
+    @abstractmethod
+    def _encoded_pairs(self, activity: str, with_texts: bool = False) -> EncodedPairs:
+        """Return the training pairs that the filter leaves."""
+
+    def _learn_codec(self) -> TextCodec:
+        """Return the vocabularies of the training text."""
+        return self._learn_vocabularies()
+
+    @cached_property
+    def training_pairs(self) -> EncodedPairs:
+        """The training pairs as numbers, encoded on first use unless the cache holds them."""
+        pairs = self._encoded_pairs("encoding the training text, once")
+        self._report(f"{self._name('train')}: {len(pairs):,} pairs{_list_counts(', left out ', pairs.skipped)}")
+        return pairs
+
+    @property
+    def epoch_size(self) -> int:  # type: ignore[override]
+        """How many training pairs there are."""
+        return len(self.training_pairs)
+
+    def training_batch(self, position: int, size: int, seed: int) -> Batch:
+        """Return the batch of the seeded training stream that begins after `position` examples.
+
+        Its number is position // size; it may hold fewer than `size` pairs, see `data/bucketing.py`.
+        """
+        return self._buckets.batch(position, size, seed)
+
+    def evaluation_set(self, split: str) -> EvaluationSet:
+        """Return the pairs of a split in the order of the files, or an even spread over them if a size limits it."""
+        found = self._as_set(self._evaluation_pairs(split))
+        self._report_evaluation(split, found)
+        return found
+
+    def training_sample(self, size: int) -> EvaluationSet:
+        """Return pairs that are trained on, spread evenly over the files; one that is left out yields to the next."""
+        trained = self.training_pairs
+        places = _spread(trained.num_read, size if size < len(trained) else trained.num_read)
+        pairs: list[Pair] = []
+        for place, pair in enumerate(self._read_training("choosing training pairs to judge on")):
+            if len(pairs) == len(places):
+                break
+            if place < places[len(pairs)]:
+                continue
+            lengths = len(self.codec.source.encode(pair.source)), len(self.codec.target.encode(pair.target))
+            if self._pair_filter.reason(*lengths) is None:
+                pairs.append(pair)
+        return self._as_set(pairs)
+
+    def first_examples(self, size: int) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the first pairs of valid whose reference is not empty."""
+        pairs = self._read("valid")
+        return list(islice(((pair.source, pair.targets) for pair in pairs if pair.target.strip()), size))
+
+    def fingerprint(self) -> str:
+        """Return a short hash of the training and validation text, by which a resumed run knows its data."""
+        self._require("valid")  # a fault here is better told before minutes of counting
+        train = key_of(
+            [
+                self.training_pairs.text_digest,
+                [vocabulary_digest(vocabulary) for vocabulary in self._vocabularies],
+                self.settings.maximum_length,
+                self.settings.maximum_ratio,
+            ]
+        )
+        return f"{train[:16]}-{self._text_digest('valid')}"
+
+    def _text_digest(self, split: str) -> str:
+        return digest_texts((pair.source, pair.targets) for pair in self._evaluation_pairs(split))
+
+    @property
+    def _vocabularies(self) -> tuple[TextVocabulary, TextVocabulary]:
+        return self.codec.source, self.codec.target
+
+    def _learn_vocabularies(self) -> TextCodec:
+        """Return the vocabularies of the training text, which is read once for each side."""
+        learnt = []
+        for side, chosen in (("source", self.settings.source_tokens), ("target", self.settings.target_tokens)):
+            pairs = self._read_training(f"counting the {chosen.kind} of the {side}s, once")
+            lines: Iterator[str] = (getattr(pair, side) for pair in pairs)
+            vocabulary = learn_vocabulary(lines, chosen, self._report)
+            self._report(f"{self._name(f'{side}_tokens')}: {len(vocabulary):,} tokens in the vocabulary")
+            learnt.append(vocabulary)
+        return TextCodec(*learnt)
+
+    @cached_property
+    def _buckets(self) -> Buckets:
+        num_tokens = (self.codec.num_source_tokens, self.codec.num_target_tokens)
+        texts = RawTexts(
+            torch.arange(0),
+            lambda rows: [source for source, _ in self._raw_pairs.read_texts(rows)],
+            lambda rows: [targets for _, targets in self._raw_pairs.read_texts(rows)],
+            self.codec.decode,
+            self.codec.encode_references if self.training_pairs.num_references > 1 else None,
+        )
+        return Buckets(self.training_pairs, num_tokens, texts)
+
+    @cached_property
+    def _raw_pairs(self) -> EncodedPairs:
+        """The same pairs with the raw texts; most scores need none, so they are stored when one asks for them."""
+        return self._encoded_pairs("storing the raw pairs of the training text, once", with_texts=True)
+
+    @property
+    def _pair_filter(self) -> PairFilter:
+        return PairFilter(self.settings.maximum_length, self.settings.maximum_ratio)
+
+    def _read_training(self, activity: str) -> Iterator[Pair]:
+        return with_progress(self._read("train"), self._report, activity)
+
+    def _evaluation_pairs(self, split: str) -> list[Pair]:
+        """Return the pairs to judge on. No reference may be empty; of the training text, such pairs are not used."""
+        if split not in self._evaluated:
+            pairs = []
+            num_empty = 0
+            for pair in self._read(split):
+                if all(target.strip() for target in pair.targets):
+                    pairs.append(pair)
+                elif split != "train":
+                    raise UserError(f"{self._place(split, pair)}: the reference is empty; remove the pair")
+                else:
+                    num_empty += 1
+            if num_empty:
+                self._report(f"{self._name(split)}: left out {num_empty:,} with an empty reference")
+            limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
+            if limit is not None and limit < len(pairs):
+                pairs = [pairs[place] for place in _spread(len(pairs), limit)]
+            self._evaluated[split] = pairs
+        return self._evaluated[split]
+
+    def _as_set(self, pairs: list[Pair]) -> EvaluationSet:
+        return EvaluationSet.of(self.codec, [pair.source for pair in pairs], [pair.targets for pair in pairs])
+
+    def _report_evaluation(self, split: str, found: EvaluationSet) -> None:
+        longest = self.settings.maximum_length
+        lengths = [
+            (source - 1, reference - 1)  # without the end token
+            for batch in found.batches
+            for source, reference in zip(
+                batch.source_mask.sum(dim=1).tolist(), batch.reference_mask.sum(dim=1).tolist(), strict=True
+            )
+        ]
+        counts = {
+            "with an empty source": sum(source == 0 for source, _ in lengths),
+            f"longer than {longest} tokens": sum(max(pair) > longest for pair in lengths),
+        }
+        self._report(f"{self._name(split)}: {len(lengths):,} pairs{_list_counts(', all kept: ', counts)}")
+
+
+class PairsFromFiles(PairsTask):
+    """Pairs from the files that the settings name; what is learnt and encoded of them is cached."""
+
+    def __init__(
+        self,
+        settings: TranslationSettings,
+        report: Report = lambda line: None,
+        cache: Path | None = None,
+        codec: TextCodec | None = None,
+    ) -> None:
+        super().__init__(settings, report, codec)
+        self._cache = cache
+
+    def section(self) -> dict[str, Any]:
+        """The section `data` of the settings that build this task again."""
+        return self.settings.model_dump(mode="json")
+
+    def _name(self, setting: str) -> str:
+        """Return the setting."""
+        return f"data.{setting}"
+
+    def _place(self, split: str, pair: Pair) -> str:
+        """Return where a pair stands."""
+        return f"data.{split}: {pair.path}:{pair.line}"
+
+    def _require(self, split: str) -> None:
+        """Refuse a split that is not there."""
+        named_files(getattr(self.settings, split), self._name(split))
+
+    def _read(self, split: str) -> Iterator[Pair]:
+        """Yield the pairs of a split in their order."""
+        return read_pairs(getattr(self.settings, split), self._name(split))
+
+    def _learn_codec(self) -> TextCodec:
+        """Return the vocabularies of the training text from the cache, or learn and cache them."""
+        tokens = {"source": self.settings.source_tokens, "target": self.settings.target_tokens}
+        described = {side: chosen.model_dump(mode="json") for side, chosen in tokens.items()}
+        path = self._cache_folder() / f"vocabularies-{key_of([RULES_VERSION, self._signatures, described])}.json"
+        try:
+            cached: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if cached.pop("digest") == key_of(cached):
+                return TextCodec.from_dict(cached)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        learnt = self._learn_vocabularies()
+        content = learnt.content()
+        write_atomically(path, json.dumps(content | {"digest": key_of(content)}))
+        return learnt
+
+    @cached_property
+    def _signatures(self) -> list[dict[str, Any]]:
+        signatures = []
+        for path, setting in named_files(self.settings.train, "data.train"):
+            try:
+                signatures.append(file_signature(path) | {"setting": setting})
+            except OSError as error:
+                raise UserError(f"{setting}: cannot read {path}: {error.strerror or error}") from None
+        return signatures
+
+    def _encoded_pairs(self, activity: str, with_texts: bool = False) -> EncodedPairs:
+        return encoded_pairs(
+            self._cache_folder(),
+            self._signatures,
+            self._vocabularies,
+            self._pair_filter,
+            lambda: self._read_training(activity),
+            with_texts,
+        )
+
+    def _cache_folder(self) -> Path:
+        return self._cache if self._cache is not None else default_cache_directory()
+
+
+def _list_counts(introduction: str, counts: dict[str, int]) -> str:
+    """Return `introduction`12 of this, 3 of that; nothing if nothing was counted."""
+    parts = [f"{count:,} {name}" for name, count in counts.items() if count > 0]
+    return introduction + ", ".join(parts) if parts else ""
+
+
+def _spread(total: int, size: int) -> list[int]:
+    """Return so many places, spread evenly from the first to the last of all."""
+    places: list[int] = np.linspace(0, total - 1, size).round().astype(int).tolist()
+    return places
