@@ -50,7 +50,8 @@ def token_outlooks(
     references = scorable.references.to(tokens.device)  # [B, R, U]
     found, width = references.flatten(1), vocabulary_size
     if columns is not None:
-        counted = torch.arange(references.shape[2]) < scorable.reference_lengths[:, :, None]
+        lengths = scorable.reference_lengths[:, :, None]
+        counted = torch.arange(references.shape[2], device=lengths.device) < lengths
         found, width = columns.places(found), len(columns.ids) + 1
         assert bool((found < len(columns.ids))[counted.flatten(1)].all()), "references have columns"
     # After the end, where a padding token may lack a column, the gain is that of all others: the rest keeps its own.
