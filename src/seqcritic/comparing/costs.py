@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seqcritic.comparing.plan import BUDGET_METHOD, critic_of
+from seqcritic.comparing.rows import Row
 from seqcritic.config import Settings
 from seqcritic.data.task import Task
 from seqcritic.digests import seal, unseal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from, with_method
-from seqcritic.training.calibration import CRITIC, UNIT, measure_seconds
+from seqcritic.training.calibration import CRITIC, TRAIN, UNIT, Variant, measure_seconds
 from seqcritic.training.environment import environment
 from seqcritic.training.watching import watched_steps
 
@@ -49,6 +51,42 @@ def with_costs(settings: Settings, labels: Sequence[str], folder: Path, task: Ta
         raise UserError(f"{path} is damaged: {error}") from None
 
 
+def rows_with_costs(settings: Settings, rows: Sequence[Row], folder: Path, task: Task) -> tuple[Row, ...]:
+    """Return rows that know what their updates cost; `settings` have the costs of their methods.
+
+    A row with settings of its own is timed in turns with its method as the recipe has it, whose cost its own is a
+    multiple of; so is its critic's pre-training. A row that gives compare.costs is taken at its word.
+    """
+    path = folder / COSTS_FILE
+    stored = _read(path)
+    wanted = {name: each for row in rows if row.own_cost for name, each in _unknown_costs(settings, row).items()}
+    if missing := {name: each for name, each in wanted.items() if name not in stored}:
+        variants = {name: (own, CRITIC if cost == CRITIC else TRAIN) for name, (own, cost) in missing.items()}
+        names = [*dict.fromkeys(cost for _, cost in missing.values() if cost != UNIT), *missing]
+        seconds = _time_updates(settings, names, task, variants)
+        for name, (_, cost) in missing.items():
+            stored[name] = round(settings.compare.cost(cost) * seconds[name] / seconds[cost], 3)
+        _tell(seconds, {name: stored[name] for name in missing})
+        _write(path, stored)
+    return tuple(
+        replace(
+            row,
+            overrides=dict(row.overrides)
+            | {f"compare.costs.{cost}": stored[name] for name, (_, cost) in _unknown_costs(settings, row).items()},
+        )
+        if row.own_cost
+        else row
+        for row in rows
+    )
+
+
+def _unknown_costs(settings: Settings, row: Row) -> dict[str, tuple[Settings, str]]:
+    """Return the settings of a row and whose cost its own replaces, by the name in the file, where it gives none."""
+    own = row.settings(settings)
+    names = {str(row): row.method} | ({f"{row} (critic)": CRITIC} if row.own_critic and critic_of(own) else {})
+    return {name: (own, cost) for name, cost in names.items() if f"compare.costs.{cost}" not in row.overrides}
+
+
 def own_costs(run: Settings, given: Settings) -> Settings:
     """Return a run's settings without measured costs that do not count in it.
 
@@ -75,31 +113,44 @@ def needed_costs(settings: Settings, labels: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name != UNIT]
 
 
-def describe_costs(given: Settings, settings: Settings, labels: Sequence[str]) -> str:
+def describe_costs(given: Settings, settings: Settings, rows: Sequence[Row]) -> str:
     """Return which costs were counted with, and where each is from."""
 
     def write(names: list[str]) -> str:
         return ", ".join(f"{name} {settings.compare.cost(name):.2f}" for name in names)
 
-    names = [*labels, *(name for name in needed_costs(given, labels) if name not in labels)]
+    names = list(dict.fromkeys(row.method for row in rows))
+    names += [name for name in needed_costs(given, names) if name not in names]
     told = [name for name in names if name == UNIT or name in given.compare.costs]
     measured = [name for name in names if name not in told]
+    own = [f"{row.label} {row.settings(settings).compare.cost(row.method):.2f}" for row in rows if row.own_cost]
     parts = [f"by the recipe: {write(told)}"] if told else []
     parts += [f"measured here before it began: {write(measured)}"] if measured else []
+    parts += [f"of rows with settings of their own: {', '.join(own)}"] if own else []
     return f"Cost of one update in likelihood updates, {'; '.join(parts)}."
 
 
 def _measure(settings: Settings, names: list[str], task: Task) -> dict[str, float]:
     """Return the costs of these updates relative to likelihood's."""
+    seconds = _time_updates(settings, names, task)
+    unit = seconds[UNIT] / settings.compare.cost(UNIT)
+    costs = {name: round(seconds[name] / unit, 3) for name in names}
+    _tell(seconds, costs)
+    return costs
+
+
+def _time_updates(
+    settings: Settings, names: list[str], task: Task, variants: Mapping[str, Variant] | None = None
+) -> dict[str, float]:
     warm_up = min(WARM_UP_UPDATES, 1 + settings.phases.actor.updates // 10)
     rounds = min(ROUNDS, max(FEWEST_ROUNDS, settings.phases.train.updates // 20))
     print(f"measuring what an update costs here: {', '.join([UNIT, *names])}", file=sys.stderr, flush=True)
-    seconds = measure_seconds(settings, names, task, warm_up, rounds, watched_steps)
-    unit = seconds[UNIT] / settings.compare.cost(UNIT)
-    costs = {name: round(seconds[name] / unit, 3) for name in names}
+    return measure_seconds(settings, names, task, warm_up, rounds, watched_steps, variants)
+
+
+def _tell(seconds: dict[str, float], costs: dict[str, float]) -> None:
     told = ", ".join(f"{name} {cost:.2f}" for name, cost in costs.items())
     print(f"measured in updates of likelihood of {seconds[UNIT]:.3g} s: {told}", file=sys.stderr, flush=True)
-    return costs
 
 
 def _read(path: Path) -> dict[str, float]:

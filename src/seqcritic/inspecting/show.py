@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seqcritic.report.console import open_console
+from seqcritic.report.tables import open_console
 from seqcritic.report.values import ValueTable
 from seqcritic.report.values_table import values_table
 

@@ -1,12 +1,15 @@
 """Tables made of columns: for the terminal and as Markdown; a template makes those of a page."""
 
+import io
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from markupsafe import Markup
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -33,6 +36,13 @@ class Column:
 def list_cells(rows: Sequence[Row], *columns: tuple[str, str, Callable[[Row], str]]) -> list[Column]:
     """Make columns of what is written of each row: a name, a heading, and how it is written."""
     return [Column(name, heading, tuple(write(row) for row in rows)) for name, heading, write in columns]
+
+
+def open_console() -> Console:
+    """Return a console on standard output; signs that its encoding lacks become question marks."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    return Console()
 
 
 def open_grid(title: str | Text, caption: str, padding: int = 0, has_footer: bool = False) -> Table:
