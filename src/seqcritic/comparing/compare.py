@@ -123,12 +123,14 @@ def train_rows(
 
 def _check_scores(settings: Settings, own: Mapping[str, Settings], task: Task) -> None:
     """Try the score of every row, and refuse rows that could not stand in one table."""
+    try_score(settings, task)
     reported = build_score(settings).signature()
-    for name in dict.fromkeys((settings.score.name, *(each.score.name for each in own.values()))):
-        try_score(next(each for each in (settings, *own.values()) if each.score.name == name), task)
     for label, each in own.items():
+        if each.score == settings.score:
+            continue
         if build_score(each).signature() != reported:
             raise UserError(f"row '{label}': score: reports another score than the recipe; compare rows by one score")
+        try_score(each, task)
 
 
 def write_files(folder: Path, content: Mapping[str, str]) -> None:

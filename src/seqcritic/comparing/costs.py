@@ -57,27 +57,27 @@ def rows_with_costs(settings: Settings, rows: Sequence[Row], folder: Path, task:
     A row with settings of its own is timed in turns with its method as the recipe has it, whose cost its own is a
     multiple of; so is its critic's pre-training. A row that gives compare.costs is taken at its word.
     """
+    unknown = {row.label: _unknown_costs(settings, row) for row in rows if row.own_cost}
+    missing = {name: each for found in unknown.values() for name, each in found.items()}
     path = folder / COSTS_FILE
-    stored = _read(path)
-    wanted = {name: each for row in rows if row.own_cost for name, each in _unknown_costs(settings, row).items()}
-    if missing := {name: each for name, each in wanted.items() if name not in stored}:
+    stored = _read(path) if missing else {}
+    missing = {name: each for name, each in missing.items() if name not in stored}
+    if missing:
         variants = {name: (own, CRITIC if cost == CRITIC else TRAIN) for name, (own, cost) in missing.items()}
         names = [*dict.fromkeys(cost for _, cost in missing.values() if cost != UNIT), *missing]
         seconds = _time_updates(settings, names, task, variants)
-        for name, (_, cost) in missing.items():
-            stored[name] = round(settings.compare.cost(cost) * seconds[name] / seconds[cost], 3)
-        _tell(seconds, {name: stored[name] for name in missing})
+        own_costs = {
+            name: round(settings.compare.cost(cost) * seconds[name] / seconds[cost], 3)
+            for name, (_, cost) in missing.items()
+        }
+        _tell(seconds, own_costs)
+        stored |= own_costs
         _write(path, stored)
-    return tuple(
-        replace(
-            row,
-            overrides=dict(row.overrides)
-            | {f"compare.costs.{cost}": stored[name] for name, (_, cost) in _unknown_costs(settings, row).items()},
-        )
-        if row.own_cost
-        else row
-        for row in rows
-    )
+    costs = {
+        label: {f"compare.costs.{cost}": stored[name] for name, (_, cost) in found.items()}
+        for label, found in unknown.items()
+    }
+    return tuple(replace(row, overrides={**row.overrides, **costs.get(row.label, {})}) for row in rows)
 
 
 def _unknown_costs(settings: Settings, row: Row) -> dict[str, tuple[Settings, str]]:

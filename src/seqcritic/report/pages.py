@@ -44,9 +44,8 @@ from seqcritic.report.formats import (
 from seqcritic.report.headline import list_caveats, write_headline
 from seqcritic.report.scales import Range, value_range
 from seqcritic.report.svg import PALETTE, replace_forbidden, style_of, text_width
-from seqcritic.report.tables import Column
+from seqcritic.report.tables import NEXT_SIGN, TAKEN_SIGN, Column
 from seqcritic.report.values import ValueTable, show_token
-from seqcritic.report.values_table import NEXT_SIGN, TAKEN_SIGN
 
 BENEATH = ("seeds", "spread", "beam-seeds", "beam-spread", "critic")  # columns that stand beneath the label
 _STRONG = 0.65  # a cell with more weight than this is too dark for dark text
