@@ -19,7 +19,7 @@ from seqcritic.comparing import jobs
 from seqcritic.comparing.gather import compare_experiments, comparison_of_runs
 from seqcritic.comparing.plan import budget
 from seqcritic.decoding.search import Search
-from seqcritic.report import render_page
+from seqcritic.report.pages import render_page
 from seqcritic.settings_io import load_recipe
 from seqcritic.training import stored_evaluation
 from seqcritic.training.checkpoint import read_description

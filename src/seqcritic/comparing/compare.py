@@ -58,7 +58,7 @@ def compare(
         settings = settings_from(tree)
     chosen = (*method_rows(methods), *own_rows(settings, rows or {}))
     if not chosen:
-        raise UserError("compare.methods: name at least one method, for example likelihood,actor-critic, or a row")
+        raise UserError("--methods: name at least one method, for example likelihood,actor-critic, or give a --row")
     trained = train_rows(settings, chosen, num_seeds, folder, jobs)
     differ = [str(row) for row in chosen if row.overrides]
     comparison = compare_experiments(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from seqcritic.data.task import Task
 from seqcritic.digests import seal, unseal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from, with_method
-from seqcritic.training.calibration import CRITIC, TRAIN, UNIT, Variant, measure_seconds
+from seqcritic.training.calibration import CRITIC, TRAIN, UNIT, measure_seconds
 from seqcritic.training.environment import environment
 from seqcritic.training.watching import watched_steps
 
@@ -35,20 +35,14 @@ def with_costs(settings: Settings, labels: Sequence[str], folder: Path, task: Ta
     What compare.costs gives is taken, the rest is read from the folder, and what is in neither is measured and written
     there.
     """
-    path = folder / COSTS_FILE
     wanted = [name for name in needed_costs(settings, labels) if name not in settings.compare.costs]
-    if not wanted:
-        return settings
-    stored = _read(path)
-    if missing := [name for name in wanted if name not in stored]:
-        stored |= _measure(settings, missing, task)
-        _write(path, stored)
+    costs = _find_costs(folder, wanted, lambda missing: _measure(settings, missing, task))
     tree = settings.model_dump(mode="json")
-    tree["compare"]["costs"] |= {name: stored[name] for name in wanted}
+    tree["compare"]["costs"] |= costs
     try:
         return settings_from(tree)
     except UserError as error:
-        raise UserError(f"{path} is damaged: {error}") from None
+        raise UserError(f"{folder / COSTS_FILE} is damaged: {error}") from None
 
 
 def rows_with_costs(settings: Settings, rows: Sequence[Row], folder: Path, task: Task) -> tuple[Row, ...]:
@@ -58,26 +52,13 @@ def rows_with_costs(settings: Settings, rows: Sequence[Row], folder: Path, task:
     multiple of; so is its critic's pre-training. A row that gives compare.costs is taken at its word.
     """
     unknown = {row.label: _unknown_costs(settings, row) for row in rows if row.own_cost}
-    missing = {name: each for found in unknown.values() for name, each in found.items()}
-    path = folder / COSTS_FILE
-    stored = _read(path) if missing else {}
-    missing = {name: each for name, each in missing.items() if name not in stored}
-    if missing:
-        variants = {name: (own, CRITIC if cost == CRITIC else TRAIN) for name, (own, cost) in missing.items()}
-        names = [*dict.fromkeys(cost for _, cost in missing.values() if cost != UNIT), *missing]
-        seconds = _time_updates(settings, names, task, variants)
-        own_costs = {
-            name: round(settings.compare.cost(cost) * seconds[name] / seconds[cost], 3)
-            for name, (_, cost) in missing.items()
-        }
-        _tell(seconds, own_costs)
-        stored |= own_costs
-        _write(path, stored)
-    costs = {
-        label: {f"compare.costs.{cost}": stored[name] for name, (_, cost) in found.items()}
+    variants = {name: each for found in unknown.values() for name, each in found.items()}
+    costs = _find_costs(folder, list(variants), lambda missing: _measure(settings, missing, task, variants))
+    own = {
+        label: {f"compare.costs.{cost}": costs[name] for name, (_, cost) in found.items()}
         for label, found in unknown.items()
     }
-    return tuple(replace(row, overrides={**row.overrides, **costs.get(row.label, {})}) for row in rows)
+    return tuple(replace(row, overrides={**row.overrides, **own.get(row.label, {})}) for row in rows)
 
 
 def _unknown_costs(settings: Settings, row: Row) -> dict[str, tuple[Settings, str]]:
@@ -130,27 +111,37 @@ def describe_costs(given: Settings, settings: Settings, rows: Sequence[Row]) -> 
     return f"Cost of one update in likelihood updates, {'; '.join(parts)}."
 
 
-def _measure(settings: Settings, names: list[str], task: Task) -> dict[str, float]:
-    """Return the costs of these updates relative to likelihood's."""
-    seconds = _time_updates(settings, names, task)
-    unit = seconds[UNIT] / settings.compare.cost(UNIT)
-    costs = {name: round(seconds[name] / unit, 3) for name in names}
-    _tell(seconds, costs)
-    return costs
+def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], dict[str, float]]) -> dict[str, float]:
+    """Return costs by name: those the folder keeps and, measured and kept there from now on, the others."""
+    path = folder / COSTS_FILE
+    stored = _read(path) if wanted else {}
+    if missing := [name for name in wanted if name not in stored]:
+        stored |= measure(missing)
+        _write(path, stored)
+    return {name: stored[name] for name in wanted}
 
 
-def _time_updates(
-    settings: Settings, names: list[str], task: Task, variants: Mapping[str, Variant] | None = None
+def _measure(
+    settings: Settings, names: list[str], task: Task, variants: Mapping[str, tuple[Settings, str]] | None = None
 ) -> dict[str, float]:
+    """Return the costs of these updates, those of methods relative to likelihood's.
+
+    Variants have settings of their own and are timed beside what they vary, whose cost is known.
+    """
+    rows = {name: each for name, each in (variants or {}).items() if name in names}
+    timed = [*dict.fromkeys(cost for _, cost in rows.values() if cost != UNIT), *names]
     warm_up = min(WARM_UP_UPDATES, 1 + settings.phases.actor.updates // 10)
     rounds = min(ROUNDS, max(FEWEST_ROUNDS, settings.phases.train.updates // 20))
-    print(f"measuring what an update costs here: {', '.join([UNIT, *names])}", file=sys.stderr, flush=True)
-    return measure_seconds(settings, names, task, warm_up, rounds, watched_steps, variants)
-
-
-def _tell(seconds: dict[str, float], costs: dict[str, float]) -> None:
+    print(f"measuring what an update costs here: {', '.join([UNIT, *timed])}", file=sys.stderr, flush=True)
+    phases = {name: (own, CRITIC if cost == CRITIC else TRAIN) for name, (own, cost) in rows.items()}
+    seconds = measure_seconds(settings, timed, task, warm_up, rounds, watched_steps, phases)
+    varied = {name: rows[name][1] if name in rows else UNIT for name in names}
+    costs = {
+        name: round(settings.compare.cost(base) * seconds[name] / seconds[base], 3) for name, base in varied.items()
+    }
     told = ", ".join(f"{name} {cost:.2f}" for name, cost in costs.items())
     print(f"measured in updates of likelihood of {seconds[UNIT]:.3g} s: {told}", file=sys.stderr, flush=True)
+    return costs
 
 
 def _read(path: Path) -> dict[str, float]:
