@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +60,21 @@ def measuring(monkeypatch: pytest.MonkeyPatch) -> Measuring:
     return stand_in
 
 
-def test_every_method_of_a_comparison_is_measured_in_turns(bare_recipe: Path, monkeypatch: pytest.MonkeyPatch):
-    made: list[tuple[str, str]] = []
+def note_updates(patch: pytest.MonkeyPatch, told: Callable[[Settings], object]) -> list[tuple[str, object]]:
+    """Return a list that will hold the phase of every update that is made, and what is told of its settings."""
+    made: list[tuple[str, object]] = []
     update = Learner.update
 
     def note(learner: Learner, *rest: Any) -> dict[str, float]:
-        made.append((learner.phase, learner.settings.method.label))
+        made.append((learner.phase, told(learner.settings)))
         return update(learner, *rest)
 
-    monkeypatch.setattr(Learner, "update", note)
+    patch.setattr(Learner, "update", note)
+    return made
+
+
+def test_every_method_of_a_comparison_is_measured_in_turns(bare_recipe: Path, monkeypatch: pytest.MonkeyPatch):
+    made = note_updates(monkeypatch, lambda settings: settings.method.label)
     settings = load_recipe(bare_recipe)
     seconds = measure_seconds(settings, ("reinforce", "critic", "raml"), build_task(settings.data), 3, 4)
     assert list(seconds) == ["likelihood", "reinforce", "critic", "raml"]
@@ -222,14 +228,7 @@ def test_rows_are_measured_beside_their_method_and_use_up_the_budget(
 
 
 def test_rows_are_really_measured_in_turns(bare_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    made: list[tuple[str, float]] = []
-    update = Learner.update
-
-    def note(learner: Learner, *rest: Any) -> dict[str, float]:
-        made.append((learner.phase, learner.settings.method.gamma_phi))
-        return update(learner, *rest)
-
-    monkeypatch.setattr(Learner, "update", note)
+    made = note_updates(monkeypatch, lambda settings: settings.method.gamma_phi)
     settings = load_recipe(bare_recipe, ["method.name=actor-critic", "compare.costs.actor-critic=8"])
     given = "told: method.gamma_phi=1 compare.costs.actor-critic=2 compare.costs.critic=1"
     rows = own_rows(settings, parse_rows([PATIENT, given]))
