@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqcritic.comparing.gather import share_at_start
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import PlannedRun
-from seqcritic.comparing.readiness import share_at_start
+from seqcritic.comparing.rows import Row
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.method_settings import MIXED
@@ -90,15 +91,18 @@ class Study:
         self.critic_updates = {READY: settings.phases.critic.updates, UNREADY: unready_updates}
 
     def plan(self) -> list[PlannedRun]:
-        """Return all runs, those that others wait for first; a row's name lets a run that diverges be a result."""
+        """Return all runs, those that others wait for first; a run of a row may diverge, which is its result."""
         planned = []
         for seed in self.seeds:
             actor = self.runs / f"seed-{seed}" / "actor"
             critics = {name: self.runs / f"seed-{seed}" / f"critic-{name}" for name in self.critic_updates}
             planned.append(PlannedRun("actor", seed, actor, ()))
-            planned += [PlannedRun("critic", seed, folder, (actor,), name) for name, folder in critics.items()]
             planned += [
-                PlannedRun(cell.label, seed, folder, (actor, critics[cell.critic]), cell.title)
+                PlannedRun("critic", seed, folder, (actor,), Row(name, "actor-critic"))
+                for name, folder in critics.items()
+            ]
+            planned += [
+                PlannedRun(cell.label, seed, folder, (actor, critics[cell.critic]), Row(cell.title, cell.label))
                 for folder, cell in self.cells.items()
                 if cell.seed == seed
             ]
@@ -112,8 +116,8 @@ class Study:
         tree["start"] = dict(zip(("actor", "critic"), map(str, run.needs), strict=False))
         if run.kind in ("actor", "critic"):
             tree["phases"]["train"]["updates"] = 0
-            if run.kind == "critic":
-                tree["phases"]["critic"]["updates"] = self.critic_updates[run.row]
+            if run.kind == "critic" and run.row:
+                tree["phases"]["critic"]["updates"] = self.critic_updates[run.row.label]
         else:
             tree["method"]["correction"] = self.cells[run.folder].correction
         return settings_from(tree)
@@ -170,7 +174,7 @@ def main() -> None:
     task = build_task(study.settings.data)
     task.fingerprint()
     task.evaluation_set("valid")
-    Jobs(study.plan(), study.settings_of, options.jobs).run()
+    Jobs(study.plan(), study.settings_of, options.jobs, may_diverge=True).run()
     rows = study.rows()
     head = {"recipe": "demo", "overrides": options.overrides, "environment": environment()}
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)

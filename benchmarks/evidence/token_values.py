@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 import tries
-from seqcritic.comparing.readiness import critic_curve
+from seqcritic.comparing.gather import critic_curve
 from seqcritic.diagnosing.diagnose import judge_tokens
 from seqcritic.diagnosing.load import load_patient
 

@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-from seqcritic.comparing.readiness import share_at_start
+from seqcritic.comparing.gather import share_at_start
 from seqcritic.evaluation import build_score
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import find_weights

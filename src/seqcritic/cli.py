@@ -121,16 +121,25 @@ def _add_train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     compare = commands.add_parser(
         "compare",
-        help="train several methods from one pre-trained actor with equal compute, and report",
-        description="Train several methods from one shared pre-trained actor (and critic) with equal compute, then "
-        "print the table and write the report. Running the same command again resumes.",
+        help="train several methods, or settings, from one pre-trained actor with equal compute, and report",
+        description="Train several methods, or variations of the recipe's settings, from one shared pre-trained actor "
+        "(and critic) with equal compute, then print the table and write the report. Running the same command again "
+        "resumes.",
     )
     _add_recipe(compare)
     compare.add_argument(
         "--methods",
         metavar="A,B,...",
         help="as in docs/methods, or all; +likelihood mixes the likelihood in, as in actor-critic+likelihood or "
-        "all+likelihood (default: the recipe's compare.methods)",
+        "all+likelihood (default: the recipe's compare.methods, or none where --row is given)",
+    )
+    compare.add_argument(
+        "--row",
+        action="append",
+        default=[],
+        metavar='"NAME: KEY=VALUE ..."',
+        help='a variation of the recipe, as "half: method.correction=0.5"; may be repeated; the first is the '
+        "baseline unless likelihood is among --methods",
     )
     compare.add_argument("--seeds", type=_up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
     compare.add_argument("--out", metavar="DIR", help="folder of the comparison (default: runs/compare-RECIPE)")

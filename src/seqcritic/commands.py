@@ -29,12 +29,14 @@ def train(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Train several methods with equal compute, print the table and write the report."""
+    """Train several methods or rows with equal compute, print the table and write the report."""
     settings = load_recipe(options.recipe, options.overrides)
     from seqcritic.comparing.compare import compare as run
-    from seqcritic.comparing.show import print_comparison
+    from seqcritic.comparing.compare import print_comparison
+    from seqcritic.comparing.rows import parse_rows
 
-    methods = tuple(options.methods.split(",")) if options.methods else settings.compare.methods
+    rows = parse_rows(options.row)
+    methods = tuple(options.methods.split(",")) if options.methods else () if rows else settings.compare.methods
     comparison, folder = run(
         settings,
         methods,
@@ -42,6 +44,7 @@ def compare(options: argparse.Namespace) -> int:
         out=options.out or f"runs/compare-{settings.name}",
         jobs=options.jobs or min(2, os.cpu_count() or 1),
         from_scratch=options.from_scratch,
+        rows=rows,
     )
     print_comparison(comparison, folder)
     return 0
@@ -166,7 +169,7 @@ def ablate(options: argparse.Namespace) -> int:
     """Train actor-critic with one setting changed at a time and print the table."""
     settings = load_recipe(options.recipe, options.overrides)
     from seqcritic.comparing.ablate import ablate as run
-    from seqcritic.comparing.show import print_ablation
+    from seqcritic.comparing.ablate import print_ablation
 
     ablation, folder = run(
         settings,

@@ -12,9 +12,10 @@ import pytest
 
 from seqcritic.cli import main
 from seqcritic.comparing import jobs
-from seqcritic.comparing.ablation_plan import BASELINE, ROWS, ablated_settings, choose_rows, plan_ablation
+from seqcritic.comparing.ablate import BASELINE, ROWS, ablation_rows, choose_rows
 from seqcritic.comparing.jobs import Jobs
-from seqcritic.comparing.plan import PlannedRun
+from seqcritic.comparing.plan import PlannedRun, plan_runs, run_settings
+from seqcritic.comparing.rows import Row
 from seqcritic.config import Settings
 from seqcritic.errors import NonFiniteError
 from seqcritic.report.ablation import Ablation, AblationRow, list_ablation_columns
@@ -150,27 +151,31 @@ def test_unknown_rows_and_a_given_critic_are_refused(refusal: Refusal, tmp_path:
 
 def test_every_seed_has_its_own_runs_and_a_given_actor_is_used(tmp_path: Path) -> None:
     settings = load_recipe("demo", ["start.actor=trained", "seed=4"])
-    plan = plan_ablation(settings, choose_rows(("no-td",)), 2, tmp_path)
-    assert [(run.kind, run.seed, run.row) for run in plan.runs] == [
+    runs = plan_runs(settings, ablation_rows(settings, choose_rows(("no-td",))), 2, tmp_path)
+    assert [(run.kind, run.seed, run.row and run.row.label) for run in runs] == [
         (kind, seed, row) for seed in (4, 5) for row in (BASELINE, "no-td") for kind in ("critic", "actor-critic")
     ]
-    critic = next(run for run in plan.runs if run.row == "no-td")
-    found = ablated_settings(settings, plan, critic, tmp_path)
+    critic = next(run for run in runs if run.row and run.row.label == "no-td")
+    found = run_settings(settings, critic)
     assert (found.start.actor, found.seed, found.method.temporal_difference) == ("trained", 4, False)
 
 
 def test_the_override_of_a_row_comes_after_those_of_the_recipe(tmp_path: Path) -> None:
     compare = {"overrides": {"actor-critic": {"method.gamma_phi": 0.5, "phases.critic.learning_rate": 0.25}}}
     settings = settings_from({"compare": compare})
-    plan = plan_ablation(settings, choose_rows(("gamma_phi=1",)), 1, tmp_path)
-    found = {run.row: ablated_settings(settings, plan, run, tmp_path) for run in plan.runs if run.kind == "critic"}
+    runs = plan_runs(settings, ablation_rows(settings, choose_rows(("gamma_phi=1",))), 1, tmp_path)
+    found = {run.row.label: run_settings(settings, run) for run in runs if run.row and run.kind == "critic"}
     assert (found[BASELINE].method.gamma_phi, found["gamma_phi=1"].method.gamma_phi) == (0.5, 1.0)
     assert {one.phases.critic.learning_rate for one in found.values()} == {0.25}
 
 
-@pytest.mark.parametrize("row", ["", "lambda_c=0"])
+@pytest.mark.parametrize(("row", "may_diverge"), [(None, True), ("lambda_c=0", False), ("lambda_c=0", True)])
 def test_a_row_that_diverges_is_a_result_and_no_fault(
-    row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    row: str | None,
+    may_diverge: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def begin(run: PlannedRun, settings: Settings) -> subprocess.Popen[bytes]:
         (tmp_path / f"{run.folder.name}.log").write_text("a value is not finite")
@@ -180,10 +185,11 @@ def test_a_row_that_diverges_is_a_result_and_no_fault(
     started: list[str] = []
     monkeypatch.setattr(jobs, "_start", begin)
     monkeypatch.setattr(jobs, "POLL_SECONDS", 0.01)
-    critic = PlannedRun("critic", 1, tmp_path / "critic", (), row)
-    joint = PlannedRun("actor-critic", 1, tmp_path / "joint", (critic.folder,), row)
-    todo = Jobs([critic, joint], lambda run: Settings(), slots=1)
-    if not row:
+    of_row = Row(row, "actor-critic") if row else None
+    critic = PlannedRun("critic", 1, tmp_path / "critic", (), of_row)
+    joint = PlannedRun("actor-critic", 1, tmp_path / "joint", (critic.folder,), of_row)
+    todo = Jobs([critic, joint], lambda run: Settings(), slots=1, may_diverge=may_diverge)
+    if row is None or not may_diverge:
         with pytest.raises(NonFiniteError):
             todo.run()
         return

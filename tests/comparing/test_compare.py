@@ -19,7 +19,7 @@ from seqcritic.comparing import jobs
 from seqcritic.comparing.gather import compare_experiments, comparison_of_runs
 from seqcritic.comparing.plan import budget
 from seqcritic.decoding.search import Search
-from seqcritic.report import render_page
+from seqcritic.report.pages import render_page
 from seqcritic.settings_io import load_recipe
 from seqcritic.training import stored_evaluation
 from seqcritic.training.checkpoint import read_description
@@ -137,6 +137,16 @@ def test_a_second_call_finishes_at_once_with_the_same_table(
     assert "starting" not in printed.err
     assert {name: (comparison / name).read_text(encoding="utf-8") for name in FILES} == files
     assert {seed: snapshot(comparison / f"seed-{seed}") for seed in SEEDS} == before
+
+
+def test_rows_that_cannot_stand_beside_the_others_are_refused_before_anything_runs(
+    short_recipe: Path, tmp_path: Path, refusal: Refusal
+):
+    command = ("compare", short_recipe, "--out", tmp_path / "out", "--row")
+    assert refusal(*command, "a: data.noise=0.5").startswith("seqcritic: row 'a': data.noise: shared by all rows")
+    line = refusal(*command, "a: score.capped=true")
+    assert line == "seqcritic: row 'a': score: reports another score than the recipe; compare rows by one score"
+    assert not (tmp_path / "out").exists()
 
 
 def test_beam_search_is_added_to_a_finished_comparison_without_training(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ import yaml
 
 from seqcritic.cli import main
 from seqcritic.comparing import costs
-from seqcritic.comparing.costs import needed_costs, with_costs
+from seqcritic.comparing.costs import needed_costs, rows_with_costs, with_costs
 from seqcritic.comparing.plan import budget
+from seqcritic.comparing.rows import own_rows, parse_rows
 from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.digests import seal
@@ -29,6 +30,8 @@ LABELS = ("likelihood", "reinforce", "actor-critic")
 # Far from the typical ones, in seconds.
 SECONDS = {"likelihood": 0.5, "reinforce": 1.0, "actor-critic": 2.0, "actor-critic+likelihood": 2.5, "critic": 1.5}
 SECONDS |= {"self-critical": 3.0}
+PATIENT, WIDE = "patient: method.gamma_phi=0.5", "wide: critic.hidden=12 training.batch=4"
+SECONDS |= {PATIENT: 4.0, f"{PATIENT} (critic)": 3.0, WIDE: 1.0, f"{WIDE} (critic)": 1.5}
 
 
 @pytest.fixture
@@ -57,15 +60,21 @@ def measuring(monkeypatch: pytest.MonkeyPatch) -> Measuring:
     return stand_in
 
 
-def test_every_method_of_a_comparison_is_measured_in_turns(bare_recipe: Path, monkeypatch: pytest.MonkeyPatch):
-    made: list[tuple[str, str]] = []
+def note_updates(patch: pytest.MonkeyPatch, told: Callable[[Settings], object]) -> list[tuple[str, object]]:
+    """Return a list that will hold the phase of every update that is made, and what is told of its settings."""
+    made: list[tuple[str, object]] = []
     update = Learner.update
 
     def note(learner: Learner, *rest: Any) -> dict[str, float]:
-        made.append((learner.phase, learner.settings.method.label))
+        made.append((learner.phase, told(learner.settings)))
         return update(learner, *rest)
 
-    monkeypatch.setattr(Learner, "update", note)
+    patch.setattr(Learner, "update", note)
+    return made
+
+
+def test_every_method_of_a_comparison_is_measured_in_turns(bare_recipe: Path, monkeypatch: pytest.MonkeyPatch):
+    made = note_updates(monkeypatch, lambda settings: settings.method.label)
     settings = load_recipe(bare_recipe)
     seconds = measure_seconds(settings, ("reinforce", "critic", "raml"), build_task(settings.data), 3, 4)
     assert list(seconds) == ["likelihood", "reinforce", "critic", "raml"]
@@ -178,6 +187,56 @@ def test_damaged_costs_are_refused(
     (out / "costs.json").write_text(content, encoding="utf-8")
     assert fault in refusal("compare", bare_recipe, "--out", out, "--methods", "reinforce", "compare.budget=48")
     assert measuring.asked == []
+
+
+def test_rows_are_measured_beside_their_method_and_use_up_the_budget(
+    bare_recipe: Path, measuring: Measuring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    out = tmp_path / "out"
+    started = start_in_forks(monkeypatch)
+    command = ["compare", str(bare_recipe), "--out", str(out), "method.name=actor-critic"]
+    # The recipe's own cost of actor-critic is twice what the clock would tell; so then are those of its rows.
+    command += ["compare.costs.actor-critic=8", "compare.budget=96", "--row", "plain:", "--row", PATIENT, "--row", WIDE]
+    assert main(command) == 0
+    rows = [PATIENT, f"{PATIENT} (critic)", WIDE, f"{WIDE} (critic)"]
+    assert measuring.asked == [("critic",), ("actor-critic", "critic", *rows)]
+    stored = json.loads((out / "costs.json").read_text(encoding="utf-8"))["costs"]
+    assert stored == dict(zip(("critic", *rows), (3.0, 16.0, 6.0, 4.0, 3.0), strict=True))
+    places = {"plain": "plain", "patient": "patient/actor-critic", "wide": "wide/actor-critic"}
+    last = {label: records(out / "seed-1" / place)[-1] for label, place in places.items()}
+    assert {label: record["update"] for label, record in last.items()} == {
+        "plain": round((96 - 6 * 3) / 8),
+        "patient": round((96 - 6 * 6) / 16),
+        "wide": round((96 - 6 * 3) / 4),
+    }
+    costs_of = {"plain": 8.0, "patient": 16.0, "wide": 4.0}
+    assert all(abs(record["compute"] - 96) <= costs_of[label] for label, record in last.items())
+    data = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
+    assert {row["label"]: row["cost_per_update"] for row in data["rows"]} == costs_of
+    assert data["baseline"] == "plain"
+    assert "of rows with settings of their own: patient 16.00, wide 4.00" in data["notes"][0]
+    assert data["notes"][1] == f"Rows that differ from the recipe: {PATIENT}; {WIDE}."
+    assert "patient" in (out / "report.html").read_text(encoding="utf-8")
+
+    # The same command again; the report on other text finds the runs of every row.
+    num_started = len(started)
+    assert main(command) == 0
+    assert (len(measuring.asked), len(started)) == (2, num_started)
+    assert main(["report", str(out), "data.noise=0.5", "--out", str(tmp_path / "other.json")]) == 0
+    other = json.loads((tmp_path / "other.json").read_text(encoding="utf-8"))
+    assert [row["label"] for row in other["rows"]] == ["plain", "patient", "wide"]
+
+
+def test_rows_are_really_measured_in_turns(bare_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made = note_updates(monkeypatch, lambda settings: settings.method.gamma_phi)
+    settings = load_recipe(bare_recipe, ["method.name=actor-critic", "compare.costs.actor-critic=8"])
+    given = "told: method.gamma_phi=1 compare.costs.actor-critic=2 compare.costs.critic=1"
+    rows = own_rows(settings, parse_rows([PATIENT, given]))
+    patient, told = rows_with_costs(settings, rows, tmp_path / "out", build_task(settings.data))
+    own = settings.method.gamma_phi
+    assert made[-5:] == [("train", own), ("train", own), ("critic", own), ("train", 0.5), ("critic", 0.5)]
+    assert 2 < patient.overrides["compare.costs.actor-critic"] < 32
+    assert told.settings(settings).compare.cost("actor-critic") == 2
 
 
 def test_an_ablation_measures_too(

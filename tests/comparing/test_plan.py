@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seqcritic.comparing.compare import expand_labels
 from seqcritic.comparing.plan import PlannedRun, budget, check_budget, plan_runs, run_settings
+from seqcritic.comparing.rows import Row, method_rows, own_rows, parse_rows
 from seqcritic.config import Settings
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.errors import UserError
@@ -17,6 +17,7 @@ from seqcritic.training.progress import Progress
 
 COSTS = {"critic": 2.0, "reinforce": 1.5, "reinforce-critic": 3.0, "actor-critic": 3.5, "actor-critic+likelihood": 4.0}
 LABELS = ("actor-critic+likelihood", "likelihood", "reinforce")
+ROWS = method_rows(LABELS)
 
 
 def settings(**tree: object) -> Settings:
@@ -28,6 +29,11 @@ def kinds(runs: list[PlannedRun]) -> list[str]:
     return [run.kind for run in runs]
 
 
+def last_run(given: Settings, label: str, out: Path) -> PlannedRun:
+    """Return the run of a method itself."""
+    return plan_runs(given, method_rows((label,)), 1, out)[-1]
+
+
 def critic_of_cost(folder: Path, compute: float) -> None:
     """Write what a finished pre-training of the critic leaves."""
     parts = {"settings": {"seed": 1}, "data": "x", "progress": Progress(compute=compute).to_dict()}
@@ -35,7 +41,7 @@ def critic_of_cost(folder: Path, compute: float) -> None:
 
 
 def test_every_seed_has_its_own_actor_and_critic(tmp_path: Path):
-    runs = plan_runs(settings(seed=5), LABELS, 2, tmp_path)
+    runs = plan_runs(settings(seed=5), ROWS, 2, tmp_path)
     assert kinds(runs) == ["actor", "critic", "likelihood", "reinforce", "actor-critic+likelihood"] * 2
     assert [run.seed for run in runs] == [5] * 5 + [6] * 5
     assert len({run.folder for run in runs}) == 10
@@ -47,28 +53,28 @@ def test_every_seed_has_its_own_actor_and_critic(tmp_path: Path):
 
 def test_runs_wait_only_for_runs_before_them(tmp_path: Path):
     done: set[Path] = set()
-    for run in plan_runs(settings(), LABELS, 3, tmp_path):
+    for run in plan_runs(settings(), ROWS, 3, tmp_path):
         assert set(run.needs) <= done
         done.add(run.folder)
 
 
 def test_what_is_not_needed_is_not_planned(tmp_path: Path):
-    assert kinds(plan_runs(settings(), ("likelihood", "reinforce"), 1, tmp_path)) == [
+    assert kinds(plan_runs(settings(), method_rows(("likelihood", "reinforce")), 1, tmp_path)) == [
         "actor",
         "likelihood",
         "reinforce",
     ]
     given = settings(start={"actor": "a"})
-    assert kinds(plan_runs(given, LABELS, 1, tmp_path))[0] == "critic"
+    assert kinds(plan_runs(given, ROWS, 1, tmp_path))[0] == "critic"
     given = settings(start={"actor": "a", "critic": "c"})
-    runs = plan_runs(given, LABELS, 1, tmp_path)
+    runs = plan_runs(given, ROWS, 1, tmp_path)
     assert kinds(runs) == ["likelihood", "reinforce", "actor-critic+likelihood"]
     assert all(run.needs == () for run in runs)
 
 
 def test_unknown_methods_are_refused_before_anything_runs(tmp_path: Path):
     with pytest.raises(UserError, match="unknown method 'actor-critc'"):
-        plan_runs(settings(), ("likelihood", "actor-critc"), 1, tmp_path)
+        plan_runs(settings(), method_rows(("likelihood", "actor-critc")), 1, tmp_path)
 
 
 def test_the_budget_is_given_or_what_actor_critic_costs():
@@ -89,8 +95,7 @@ def test_the_budget_is_given_or_what_actor_critic_costs():
 )
 def test_updates_make_the_compute_equal(label: str, updates: int, tmp_path: Path):
     critic_of_cost(tmp_path / "seed-3/critic", 18.0)
-    run = PlannedRun(label, 3, tmp_path / "seed-3" / label, ())
-    planned = run_settings(settings(), run)
+    planned = run_settings(settings(seed=3), last_run(settings(seed=3), label, tmp_path))
     assert planned.phases.train.updates == updates
     assert planned.method.label == label
     assert planned.seed == 3
@@ -99,17 +104,17 @@ def test_updates_make_the_compute_equal(label: str, updates: int, tmp_path: Path
 
 
 def test_the_shared_runs_only_pre_train(tmp_path: Path):
-    actor = run_settings(settings(), PlannedRun("actor", 3, tmp_path / "seed-3/actor", ()))
+    runs = plan_runs(settings(seed=3), ROWS, 1, tmp_path)
+    actor, critic = (run_settings(settings(), run) for run in runs[:2])
     assert (actor.method.name, actor.phases.actor.updates, actor.phases.train.updates) == ("likelihood", 7, 0)
     assert actor.start.actor is None
-    critic = run_settings(settings(), PlannedRun("critic", 3, tmp_path / "seed-3/critic", ()))
     assert (critic.method.name, critic.phases.critic.updates, critic.phases.train.updates) == ("actor-critic", 10, 0)
     assert critic.start.actor == str(tmp_path / "seed-3/actor")
 
 
 def test_soft_values_are_pre_trained_apart(tmp_path: Path):
     labels = ("actor-critic", "entropy-actor-critic", "entropy-actor-critic+likelihood", "dagger")
-    runs = {run.kind: run for run in plan_runs(settings(), labels, 1, tmp_path)}
+    runs = {run.kind: run for run in plan_runs(settings(), method_rows(labels), 1, tmp_path)}
     assert list(runs) == ["actor", "critic", "soft-critic", *labels]
     waits = {label: runs[label].needs[-1].name for label in labels}
     assert waits == dict(zip(labels, ("critic", "soft-critic", "soft-critic", "critic"), strict=True))
@@ -123,46 +128,123 @@ def test_soft_values_are_pre_trained_apart(tmp_path: Path):
     assert plain.start.critic == str(tmp_path / "seed-1/critic")
     assert soft.start.critic == str(tmp_path / "seed-1/soft-critic")
     assert soft.phases.train.updates == round(90 / soft.compare.cost("entropy-actor-critic"))
-    assert kinds(plan_runs(settings(), labels[1:2], 1, tmp_path)) == ["actor", "soft-critic", labels[1]]
+    assert kinds(plan_runs(settings(), method_rows(labels[1:2]), 1, tmp_path)) == ["actor", "soft-critic", labels[1]]
     without = settings(method={"entropy_actor_critic": {"temperature": 0}})
-    assert kinds(plan_runs(without, labels[1:2], 1, tmp_path)) == ["actor", "critic", labels[1]]
+    assert kinds(plan_runs(without, method_rows(labels[1:2]), 1, tmp_path)) == ["actor", "critic", labels[1]]
 
 
 def test_a_budget_that_the_critic_eats_up_is_refused(tmp_path: Path):
     critic_of_cost(tmp_path / "seed-1/critic", 99.0)
     with pytest.raises(UserError, match=r"compare\.budget: 100 leaves nothing for actor-critic "):
-        run_settings(settings(), PlannedRun("actor-critic", 1, tmp_path / "seed-1/actor-critic", ()))
+        run_settings(settings(), last_run(settings(), "actor-critic", tmp_path))
 
 
 def test_such_a_budget_is_refused_before_the_critic_is_trained_where_its_cost_is_known():
     small = {"costs": COSTS, "budget": 20}
     with pytest.raises(UserError, match=r"compare\.budget: 20 leaves nothing for actor-critic\+likelihood"):
-        check_budget(settings(compare=small), LABELS)
-    check_budget(settings(compare=small), ("likelihood", "reinforce"))
-    check_budget(settings(compare=small, start={"actor": "a", "critic": "c"}), LABELS)
+        check_budget(settings(compare=small), ROWS)
+    check_budget(settings(compare=small), method_rows(("likelihood", "reinforce")))
+    check_budget(settings(compare=small, start={"actor": "a", "critic": "c"}), ROWS)
     phases = {"critic": {"updates": 10, "explained_variance": 0.5}}
-    check_budget(settings(compare=small, phases=phases), LABELS)
+    check_budget(settings(compare=small, phases=phases), ROWS)
 
 
 def test_trained_networks_of_the_recipe_are_used(tmp_path: Path):
     critic_of_cost(tmp_path / "trained", 10.0)
     given = settings(start={"actor": "a", "critic": str(tmp_path / "trained")})
-    planned = run_settings(given, PlannedRun("actor-critic", 1, tmp_path / "seed-1/actor-critic", ()))
+    planned = run_settings(given, last_run(given, "actor-critic", tmp_path))
     assert (planned.start.actor, planned.start.critic) == ("a", str(tmp_path / "trained"))
     assert planned.phases.train.updates == round(90 / 3.5)
 
 
 def test_overrides_of_a_method_reach_its_run(tmp_path: Path):
     compare = {"costs": COSTS, "overrides": {"reinforce": {"phases.train.learning_rate": 0.5}}}
-    runs = {
-        label: run_settings(settings(compare=compare), PlannedRun(label, 1, tmp_path / label, ()))
-        for label in ("likelihood", "reinforce")
-    }
+    given = settings(compare=compare)
+    runs = {label: run_settings(given, last_run(given, label, tmp_path)) for label in ("likelihood", "reinforce")}
     assert runs["reinforce"].phases.train.learning_rate == 0.5
     assert runs["likelihood"].phases.train.learning_rate == settings().phases.train.learning_rate != 0.5
 
 
 def test_all_stands_for_every_method_and_names_are_not_repeated():
-    assert expand_labels(("all",)) == tuple(registered_methods())
-    mixed = expand_labels(("likelihood", " all+likelihood", "likelihood", ""))
-    assert mixed == ("likelihood", *(f"{name}+likelihood" for name in registered_methods() if name != "likelihood"))
+    assert method_rows(("all",)) == tuple(Row(name, name) for name in registered_methods())
+    mixed = method_rows(("likelihood", " all+likelihood", "likelihood", ""))
+    labels = tuple(row.label for row in mixed)
+    assert labels == (
+        "likelihood",
+        *(f"{name}+likelihood" for name in registered_methods() if name != "likelihood"),
+    )
+
+
+ROW = {"patient": {"method.gamma_phi": 0.5}}
+
+
+def test_a_row_with_settings_of_its_own_has_a_critic_of_its_own(tmp_path: Path):
+    given = settings(method={"name": "actor-critic"})
+    rows = (*method_rows(("actor-critic",)), *own_rows(given, ROW))
+    runs = plan_runs(given, rows, 1, tmp_path)
+    assert [str(run.folder.relative_to(tmp_path / "seed-1")) for run in runs] == [
+        *("actor", "critic", "actor-critic", "patient/critic", "patient/actor-critic")
+    ]
+    assert runs[-1].needs == (runs[0].folder, runs[3].folder)
+    assert [run_settings(given, run).method.gamma_phi for run in (runs[1], runs[3])] == [given.method.gamma_phi, 0.5]
+    critic_of_cost(tmp_path / "seed-1/critic", 18.0)
+    critic_of_cost(tmp_path / "seed-1/patient/critic", 30.0)
+    plain, patient = (run_settings(given, run) for run in (runs[2], runs[4]))
+    assert (plain.phases.train.updates, patient.phases.train.updates) == (round(82 / 3.5), round(70 / 3.5))
+    assert patient.start.critic == str(tmp_path / "seed-1/patient/critic")
+    assert patient.start.actor == plain.start.actor == str(tmp_path / "seed-1/actor")
+
+
+def test_a_row_that_costs_more_makes_fewer_updates_of_the_same_budget(tmp_path: Path):
+    given = settings(method={"name": "reinforce"})
+    rows = own_rows(given, {"as it is": {}, "dear": {"compare.costs.reinforce": 5.0}})
+    runs = plan_runs(given, rows, 1, tmp_path)[1:]
+    assert [run.folder.name for run in runs] == ["as it is", "dear"]
+    assert [run_settings(given, run).phases.train.updates for run in runs] == [round(100 / 1.5), 20]
+
+
+def test_a_row_may_have_another_method_than_the_recipe():
+    given = settings(method={"name": "actor-critic", "correction": 0.5})
+    overrides = {"method.name": "reinforce", "method.likelihood_weight": 0.25}
+    (row,) = own_rows(given, {"mixed": overrides})
+    assert row.method == "reinforce+likelihood"
+    own = row.settings(given).method
+    assert (own.label, own.likelihood_weight, own.correction) == ("reinforce+likelihood", 0.25, 0.0)
+    (plain,) = own_rows(given, {"as it is": {}})
+    assert (plain.method, plain.own_critic, plain.own_cost) == ("actor-critic", False, False)
+
+
+def test_rows_are_read_as_the_command_line_has_them():
+    rows = parse_rows(["half: method.correction=0.5 score.shaping=false", " as it is : ", "b: score.name='bleu'"])
+    assert rows["as it is"] == {}
+    (row, *_) = own_rows(settings(), {"half": rows["half"]})
+    assert row.overrides == {"method.correction": 0.5, "score.shaping": False}
+    assert str(row) == "half: method.correction=0.5 score.shaping=False"
+
+
+@pytest.mark.parametrize(
+    ("texts", "line"),
+    [
+        (["method.samples=4"], "row 'method.samples=4': write it as \"NAME: key=value key=value\""),
+        ([": method.samples=4"], "row ': method.samples=4': write it as"),
+        (["a: x", "b:"], "row 'a': 'x': an override here has the form section.key=value"),
+        (["a:", "a:"], "row 'a': named twice"),
+        (["a: score.name='b"], "row 'a': No closing quotation"),
+        (["a: method.gamma=1"], "row 'a': unknown setting 'method.gamma'"),
+        (["a: method.name=reinforec"], "row 'a': compare.methods: unknown method 'reinforec'"),
+        (["a: method.gamma_phi=much"], "row 'a': method.gamma_phi: input should be a valid number"),
+        (["a: data.noise=0.5"], "row 'a': data.noise: shared by all rows; a row may change settings of method, critic"),
+        (["a: seed=4"], "row 'a': seed: shared by all rows"),
+        (["a: phases.train.updates=4"], "row 'a': phases.train.updates: follows from the budget"),
+        (["critic: method.gamma_phi=1"], "row 'critic': 'critic' is the name of another row, a method or a shared run"),
+        (["reinforce:"], "row 'reinforce': 'reinforce' is the name of another row"),
+        (["a=1:", "a-1:"], "row 'a-1': 'a=1' is the name of another row"),
+        (["../a:"], "row '../a': a label names a folder"),
+        (["..:"], "row '..': a label names a folder"),
+    ],
+)
+def test_rows_that_cannot_run_are_refused_in_one_line(texts: list[str], line: str):
+    with pytest.raises(UserError) as caught:
+        own_rows(settings(), parse_rows(texts))
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)

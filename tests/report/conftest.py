@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from seqcritic.report import BeamScore, Comparison, Curve, Example, MethodRow, Point
+from seqcritic.report.comparison import BeamScore, Comparison, Curve, Example, MethodRow, Point
 
 LABELS = ("likelihood", "actor-critic", "actor-critic+likelihood", "reinforce-critic")
 SENTENCES = (

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seqcritic.report import Comparison, render_page
+from seqcritic.report.comparison import Comparison
+from seqcritic.report.pages import render_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seqcritic.report import Comparison, Curve, Point
+from seqcritic.report.comparison import Comparison, Curve, Point
 from seqcritic.report.diagnosis import Diagnosis
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results"

@@ -8,7 +8,8 @@ from importlib.resources import files
 import pytest
 
 from seqcritic.method_settings import method_labels
-from seqcritic.report import Comparison, Curve, Point, draw_curves
+from seqcritic.report.charts import draw_curves
+from seqcritic.report.comparison import Comparison, Curve, Point
 from seqcritic.report.svg import LINE_HEIGHT, PALETTE, flow, shorten, spread, style_of, text_width
 from seqcritic.report.terminal import SYMBOLS, terminal_plot
 

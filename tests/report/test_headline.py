@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from seqcritic.report import Comparison, Curve, Point, list_caveats, write_headline
+from seqcritic.report.comparison import Comparison, Curve, Point
+from seqcritic.report.headline import list_caveats, write_headline
 
 
 def change_rows(

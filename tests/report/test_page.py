@@ -7,7 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from seqcritic.report import Comparison, Example, render_page, write_headline
+from seqcritic.report.comparison import Comparison, Example
+from seqcritic.report.headline import write_headline
+from seqcritic.report.pages import render_page
 from seqcritic.report.svg import element, text
 
 ATTACK = "</pre></style><script>alert('x')</script><img src=x onerror=alert(1)>\" onclick='a'&amp;"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from seqcritic.report import Curve, Point
+from seqcritic.report.comparison import Curve, Point
 from seqcritic.report.scales import (
     Range,
     compute_range,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from seqcritic.report import Comparison
+from seqcritic.report.comparison import Comparison
 from seqcritic.report.significance import correct_by_holm, p_over_seeds
 
 

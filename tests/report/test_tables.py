@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from seqcritic.contracts.method_registry import registered_methods
-from seqcritic.report import Comparison, comparison_table, markdown_table
+from seqcritic.report.comparison import Comparison
+from seqcritic.report.comparison_tables import comparison_table, markdown_table
 from seqcritic.report.formats import format_compact, format_gain, format_minutes, format_p_value
 
 

@@ -5,7 +5,8 @@ import math
 import pytest
 from rich.cells import cell_len
 
-from seqcritic.report import Comparison, Curve, Point, terminal_plot
+from seqcritic.report.comparison import Comparison, Curve, Point
+from seqcritic.report.terminal import terminal_plot
 
 
 def make_curve(label: str, scores: list[float]) -> Curve:

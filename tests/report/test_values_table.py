@@ -9,8 +9,8 @@ from rich.console import Console
 from test_values import paper_table
 
 from seqcritic.report.formats import format_reward
+from seqcritic.report.tables import values_table
 from seqcritic.report.values import Candidate, ValueTable
-from seqcritic.report.values_table import values_table
 
 
 def print_table(table: ValueTable, width: int, **options: object) -> str:

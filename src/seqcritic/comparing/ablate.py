@@ -1,47 +1,72 @@
-"""The ablation: actor-critic with one setting changed at a time, the same budget for every row."""
+"""The paper's ablation (its Table 5): actor-critic with one setting changed at a time, as rows of a comparison.
+
+Every row is actor-critic without the likelihood term, from one shared actor, with a critic of its own: the changed
+setting counts in the critic's pre-training too. A row whose setting the recipe has anyway is the baseline. Scores are
+those of validation, as in the paper; nothing is judged on test.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from seqcritic.comparing.ablation_plan import (
-    BASELINE,
-    PAPER_BASELINE,
-    ROWS,
-    AblationPlan,
-    ablated_settings,
-    choose_rows,
-    plan_ablation,
-)
-from seqcritic.comparing.costs import describe_costs, own_costs, with_costs
-from seqcritic.comparing.jobs import Jobs
-from seqcritic.comparing.plan import CRITIC_METHOD, budget
-from seqcritic.comparing.readiness import share_at_start
+from seqcritic.comparing.compare import train_rows, write_files
+from seqcritic.comparing.gather import share_at_start
+from seqcritic.comparing.plan import budget
+from seqcritic.comparing.rows import Row
 from seqcritic.config import Settings
-from seqcritic.data.task import build_task
-from seqcritic.digests import seal, write_whole
+from seqcritic.digests import seal
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score
 from seqcritic.report.ablation import Ablation, AblationRow, list_ablation_columns
 from seqcritic.report.charts import draw_ablation
-from seqcritic.report.tables import markdown_columns
-from seqcritic.settings_io import to_yaml
+from seqcritic.report.tables import markdown_columns, open_console, terminal_columns
+from seqcritic.settings_io import flatten, to_yaml
 from seqcritic.training.environment import environment
-from seqcritic.training.rewards import try_score
-from seqcritic.training.tracking import Record, read_metrics
+from seqcritic.training.tracking import read_metrics
 from seqcritic.training.train import is_finished
 
-ABLATION_FILE = "ablation.json"
+METHOD = "actor-critic"
+BASELINE = "baseline"
+PAPER_BASELINE = 23.16
 PICTURE_FILE = "ablation.svg"
-TABLE_FILE = "table.md"
+
+
+@dataclass(frozen=True)
+class Override:
+    """One row: its name, what it changes, and the validation BLEU that the paper found for it."""
+
+    name: str
+    key: str
+    value: float | bool
+    paper: float
+    remark: str = ""
+
+
+ROWS = (
+    Override("gamma_phi=0.001", "method.gamma_phi", 0.001, PAPER_BASELINE),
+    Override("gamma_phi=0.01", "method.gamma_phi", 0.01, 23.03),
+    Override("gamma_phi=0.1", "method.gamma_phi", 0.1, 22.80, "still progresses"),
+    Override("gamma_phi=1", "method.gamma_phi", 1.0, 8.14, "target network crucial"),
+    Override("gamma_theta=0.001", "method.gamma_theta", 0.001, PAPER_BASELINE),
+    Override("gamma_theta=1", "method.gamma_theta", 1.0, 22.88, "delayed actor moderate"),
+    Override("no-shaping", "score.shaping", False, 22.61, "shaping moderate"),
+    Override("no-td", "method.temporal_difference", False, 16.36, "TD crucial (by its table)"),
+    Override("lambda_c=0.003", "method.variance_penalty", 0.003, 22.48),
+    Override("lambda_c=0.001", "method.variance_penalty", 0.001, PAPER_BASELINE),
+    Override("lambda_c=0.0001", "method.variance_penalty", 0.0001, 23.15),
+    Override("lambda_c=0.000001", "method.variance_penalty", 0.000001, 23.10, "good from 1e-3 to 1e-6"),
+    Override("lambda_c=0.00000001", "method.variance_penalty", 0.00000001, 22.72),
+    Override("lambda_c=0", "method.variance_penalty", 0.0, 20.55, "penalty important"),
+)
 
 
 def ablate(
     settings: Settings,
-    names: tuple[str, ...] = (),
+    names: Sequence[str] = (),
     num_seeds: int = 1,
     out: str | Path = "runs/ablate",
     jobs: int = 1,
@@ -52,76 +77,86 @@ def ablate(
     result; it is tried again from its last checkpoint by the next call.
     """
     folder = Path(out)
-    rows = choose_rows(names)
-    plan = plan_ablation(settings, rows, num_seeds, folder)
-    task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
-    task.fingerprint()
-    task.evaluation_set("valid")
-    try_score(settings, task)
-    costed = with_costs(settings, (CRITIC_METHOD,), folder, task)
-    Jobs(plan.runs, lambda run: own_costs(ablated_settings(costed, plan, run, folder), settings), jobs).run()
-    ablation = gather_ablation(costed, plan, describe_costs(settings, costed, (CRITIC_METHOD,)))
-    _write(folder, ablation)
+    chosen = choose_rows(names)
+    trained = train_rows(settings, ablation_rows(settings, chosen), num_seeds, folder, jobs, "valid", may_diverge=True)
+    score = build_score(settings)
+    baseline = Override(BASELINE, "", False, PAPER_BASELINE)
+    of_rows = {row: trained.folders.get(row.name, trained.folders[BASELINE]) for row in (baseline, *chosen)}
+    ablation = Ablation(
+        title=settings.name,
+        score_name=score.name,
+        lower_is_better=not score.higher_is_better,
+        start_scores=tuple(_valid_scores(place).get(0, math.nan) for place in of_rows[baseline]),
+        rows=tuple(
+            _gather_row(row, places, places == of_rows[baseline], score.higher_is_better)
+            for row, places in of_rows.items()
+        ),
+        configuration=to_yaml(trained.settings),
+        environment=environment(),
+        notes=(
+            f"Every row has the compute of {budget(trained.settings):,.0f} likelihood updates after the shared actor, "
+            f"the pre-training of its own critic included. {trained.costs} Scores are the best of the greedy "
+            "validations after the first update; nothing was judged on test.",
+        ),
+    )
+    content = {
+        "ablation.json": json.dumps(seal(ablation.to_dict()), indent=1) + "\n",
+        PICTURE_FILE: draw_ablation(ablation),
+        "table.md": "\n".join([markdown_columns(list_ablation_columns(ablation)), "", *ablation.notes, ""]),
+    }
+    write_files(folder, content)
     return ablation, folder
 
 
-def gather_ablation(settings: Settings, plan: AblationPlan, costs: str) -> Ablation:
-    """Read the rows' validation scores; `costs` says what was counted."""
-    score = build_score(settings)
-    lower = not score.higher_is_better
-    return Ablation(
-        title=settings.name,
-        score_name=score.name,
-        lower_is_better=lower,
-        start_scores=tuple(_start_score(folder) for folder in plan.folders[BASELINE]),
-        rows=tuple(_row(name, folders, plan, lower) for name, folders in plan.folders.items()),
-        configuration=to_yaml(settings),
-        environment=environment(),
-        notes=(
-            f"Every row has the compute of {budget(settings):,.0f} likelihood updates after the shared actor, the "
-            f"pre-training of its own critic included. {costs} Scores are the best of the greedy validations after the "
-            "first update; nothing was judged on test.",
-        ),
-    )
+def choose_rows(wanted: Sequence[str]) -> tuple[Override, ...]:
+    """Return the rows of these names, or of these kinds (`gamma_phi`), in the table's order; all for none."""
+    names = [name.strip() for name in wanted if name.strip()]
+    kinds = dict.fromkeys(row.name.partition("=")[0] for row in ROWS)
+    for name in names:
+        if name not in (BASELINE, *kinds, *(row.name for row in ROWS)):
+            known = ", ".join(row.name for row in ROWS)
+            raise UserError(f"--rows: no row '{name}'; known: {known}, or a kind: {', '.join(kinds)}")
+    return tuple(row for row in ROWS if not names or row.name in names or row.name.partition("=")[0] in names)
 
 
-def _row(name: str, folders: list[Path], plan: AblationPlan, lower_is_better: bool) -> AblationRow:
-    known = {row.name: row for row in ROWS}
-    judged = [_scores(folder) for folder in folders]
-    better = min if lower_is_better else max
-    after = [[record["valid_score"] for record in records if record["update"] > 0] for records in judged]
+def ablation_rows(settings: Settings, chosen: Sequence[Override]) -> tuple[Row, ...]:
+    """Return the baseline and the rows that differ from it, all with the cost of an update of actor-critic."""
+    if settings.start.critic is not None:
+        raise UserError("start.critic: every row of an ablation trains a critic of its own; leave it out")
+    baseline = Row(BASELINE, METHOD, own_critic=True)
+    own = flatten(baseline.settings(settings).model_dump(mode="json"))
+    changed = [row for row in chosen if own[row.key] != row.value]
+    return baseline, *(Row(row.name, METHOD, {row.key: row.value}, own_critic=True) for row in changed)
+
+
+def _gather_row(row: Override, folders: Sequence[Path], is_baseline: bool, higher_is_better: bool) -> AblationRow:
+    """Return the figures of a row; those of a seed whose critic diverged are not numbers."""
+    valid = [_valid_scores(folder) for folder in folders]
+    better = max if higher_is_better else min
+    after = [[score for update, score in scores.items() if update > 0] for scores in valid]
     return AblationRow(
-        name=name,
-        is_baseline=folders == plan.folders[BASELINE],
-        seed_scores=tuple(better(scores) if scores else math.nan for scores in after),
+        name=row.name,
+        is_baseline=is_baseline,
+        seed_scores=tuple(better(scores, default=math.nan) for scores in after),
         last_scores=tuple(scores[-1] if scores else math.nan for scores in after),
         critic_explains=share_at_start(folders),
         num_diverged=sum(not is_finished(folder) for folder in folders),
-        updates=max((record["update"] for records in judged for record in records), default=0),
-        paper_score=known[name].paper if name in known else PAPER_BASELINE,
-        remark=known[name].remark if name in known else "",
+        updates=max((update for scores in valid for update in scores), default=0),
+        paper_score=row.paper,
+        remark=row.remark,
     )
 
 
-def _scores(folder: Path) -> list[Record]:
-    """Return the validations of a row's joint training; none where its critic diverged."""
-    return [record for record in read_metrics(folder) if record["kind"] == "valid" and record["phase"] == "train"]
+def _valid_scores(folder: Path) -> dict[int, float]:
+    """Return the validation scores of a row's joint training by update, the shared actor's at 0."""
+    records = [record for record in read_metrics(folder) if record["kind"] == "valid" and record["phase"] == "train"]
+    return {record["update"]: record["valid_score"] for record in records}
 
 
-def _start_score(folder: Path) -> float:
-    """Return the score of the actor that a row starts from."""
-    return next((record["valid_score"] for record in _scores(folder)), math.nan)
-
-
-def _write(folder: Path, ablation: Ablation) -> None:
-    notes = "".join(f"\n{note}\n" for note in ablation.notes)
-    content = {
-        ABLATION_FILE: json.dumps(seal(ablation.to_dict()), indent=1) + "\n",
-        PICTURE_FILE: draw_ablation(ablation),
-        TABLE_FILE: f"{markdown_columns(list_ablation_columns(ablation))}\n{notes}",
-    }
-    for name, text in content.items():
-        try:
-            write_whole(folder / name, text)
-        except OSError as error:
-            raise UserError(f"--out: cannot write {folder / name}: {error.strerror or error}") from None
+def print_ablation(ablation: Ablation, folder: Path) -> None:
+    """Print the table, and where the picture is."""
+    console = open_console()
+    columns = [column for column in list_ablation_columns(ablation) if column.name not in ("seeds", "remark")]
+    console.print(terminal_columns(columns, ablation.title))
+    for text in (*ablation.notes, f"picture: {folder / PICTURE_FILE}"):
+        console.print(text, markup=False, highlight=False)

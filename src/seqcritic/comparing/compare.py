@@ -1,103 +1,156 @@
-"""A comparison: one shared pre-trained actor (and critic) a seed, every method from it with equal compute."""
+"""A comparison: one shared pre-trained actor (and critic) a seed, every row from it with equal compute."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from seqcritic.comparing.costs import describe_costs, own_costs, with_costs
+from seqcritic.comparing.costs import describe_costs, own_costs, rows_with_costs, with_costs
 from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
+from seqcritic.comparing.rows import Row, method_rows, own_rows
 from seqcritic.config import Settings
-from seqcritic.contracts.method_registry import registered_methods
+from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
 from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
-from seqcritic.method_settings import MIXED, mixed_labels
+from seqcritic.evaluation import build_score
 from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import Comparison
-from seqcritic.report.comparison_tables import markdown_table
+from seqcritic.report.comparison_tables import comparison_table, markdown_table
+from seqcritic.report.headline import list_caveats
 from seqcritic.report.pages import render_page
+from seqcritic.report.tables import open_console
+from seqcritic.report.terminal import terminal_plot
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml
+from seqcritic.training.phases import in_epochs, in_updates
 from seqcritic.training.rewards import try_score
 from seqcritic.training.run_folder import moved_text
 from seqcritic.training.watching import watched
 
-COMPARISON_FILE = "comparison.json"
-REPORT_FILE = "report.html"
-CURVES_FILE = "curves.svg"
-TABLE_FILE = "table.md"
+REPORT_FILE, CURVES_FILE = "report.html", "curves.svg"
 
 
 def compare(
     settings: Settings,
-    methods: tuple[str, ...],
+    methods: Sequence[str] = (),
     num_seeds: int = 1,
     out: str | Path = "runs/compare",
     jobs: int = 1,
     from_scratch: bool = False,
+    rows: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Comparison, Path]:
-    """Train the methods, evaluate them on test, and write table, curves and report into `out`.
+    """Train the methods and rows, evaluate them on test, and write table, curves and report into `out`.
+
+    `rows` are variations of the recipe: settings by dotted key, under a label of one's own, as in
+    {"half": {"method.correction": 0.5}, "full": {"method.correction": 1.0}}.
 
     Costs of updates that the settings do not give are measured first. Calling it again with the same settings resumes,
     with the costs measured before. Each run is a process of its own with settings.threads threads.
     """
     folder = Path(out)
-    labels = expand_labels(methods)
-    if not labels:
-        raise UserError("--methods: name at least one method, for example likelihood,actor-critic")
     if from_scratch:
         tree = settings.model_dump(mode="json")
         set_leaf(tree, "start", {})
         settings = settings_from(tree)
-    runs = plan_runs(settings, labels, num_seeds, folder)
-    # Read once here: a wrong path is told before anything starts.
-    task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
-    task.fingerprint()
-    task.evaluation_set("test")
-    try_score(settings, task)
-    given, settings = settings, with_costs(settings, labels, folder, task)
-    check_budget(settings, labels)
-    Jobs(runs, lambda run: own_costs(run_settings(settings, run), given), jobs).run()
-    experiments = {label: [run.folder for run in runs if run.kind == label] for label in labels}
+    chosen = (*method_rows(methods), *own_rows(settings, rows or {}))
+    if not chosen:
+        raise UserError("--methods: name at least one method, for example likelihood,actor-critic, or give a --row")
+    trained = train_rows(settings, chosen, num_seeds, folder, jobs)
+    differ = [str(row) for row in chosen if row.overrides]
     comparison = compare_experiments(
-        experiments,
+        trained.folders,
         beam=settings.compare.beam,
         watch=watched,
         title=settings.name,
-        configuration=to_yaml(settings),
-        notes=(_compute_note(given, settings, labels),),
-        overrides=moved_text(runs[-1].folder, settings),
+        configuration=to_yaml(trained.settings),
+        notes=(
+            f"Equal compute: {budget(trained.settings):,.0f} likelihood updates for every method after the shared "
+            f"actor, the critic's pre-training included. {trained.costs}",
+            *([f"Rows that differ from the recipe: {'; '.join(differ)}."] if differ else []),
+        ),
+        overrides=moved_text(trained.folders[chosen[-1].label][-1], settings),
     )
-    _write(folder, comparison)
+    content = {
+        "comparison.json": json.dumps(seal(comparison.to_dict()), indent=1),
+        REPORT_FILE: render_page(comparison),
+        CURVES_FILE: draw_curves(comparison.curves, comparison.score_name),
+        "table.md": markdown_table(comparison),
+    }
+    write_files(folder, content)
     return comparison, folder
 
 
-def expand_labels(methods: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the labels without repetition; `all` stands for every method, `all+likelihood` for every mixture."""
-    groups = {"all": tuple(registered_methods()), "all" + MIXED: mixed_labels()}
-    stripped = (label.strip() for label in methods)
-    return tuple(dict.fromkeys(each for label in stripped if label for each in groups.get(label, (label,))))
+@dataclass(frozen=True)
+class TrainedRows:
+    """The runs of each row by seed, the settings with the costs that were counted, and a sentence about those."""
+
+    folders: dict[str, list[Path]]
+    settings: Settings
+    costs: str
 
 
-def _compute_note(given: Settings, settings: Settings, labels: tuple[str, ...]) -> str:
-    return (
-        f"Equal compute: {budget(settings):,.0f} likelihood updates for every method after the shared actor, the "
-        f"critic's pre-training included. {describe_costs(given, settings, labels)}"
-    )
+def train_rows(
+    settings: Settings,
+    rows: Sequence[Row],
+    num_seeds: int,
+    folder: Path,
+    jobs: int,
+    split: str = "test",
+    may_diverge: bool = False,
+) -> TrainedRows:
+    """Train what rows share and then each of them with equal compute; what is finished in the folder is kept.
+
+    The split they will be judged on is read first: a wrong path is told before anything starts.
+    """
+    task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
+    if in_epochs(settings):
+        settings = in_updates(settings, task.epoch_size)  # budgets are counted in updates
+    own = {row.label: row.settings(settings) for row in rows}
+    task.fingerprint()
+    task.evaluation_set(split)
+    _check_scores(settings, own, task)
+    methods = tuple(dict.fromkeys(row.method for row in rows))
+    costed = with_costs(settings, methods, folder, task)
+    rows = rows_with_costs(costed, rows, folder, task)
+    check_budget(costed, rows)
+    runs = plan_runs(costed, rows, num_seeds, folder)
+    Jobs(runs, lambda run: own_costs(run_settings(costed, run), settings), jobs, may_diverge).run()
+    folders = {row.label: [run.folder for run in runs if run.row == row and not run.is_pre_training] for row in rows}
+    return TrainedRows(folders, costed, describe_costs(settings, costed, rows))
 
 
-def _write(folder: Path, comparison: Comparison) -> None:
-    content = {
-        COMPARISON_FILE: json.dumps(seal(comparison.to_dict()), indent=1),
-        REPORT_FILE: render_page(comparison),
-        CURVES_FILE: draw_curves(comparison.curves, comparison.score_name),
-        TABLE_FILE: markdown_table(comparison),
-    }
+def _check_scores(settings: Settings, own: Mapping[str, Settings], task: Task) -> None:
+    """Try the score of every row, and refuse rows that could not stand in one table."""
+    try_score(settings, task)
+    reported = build_score(settings).signature()
+    for label, each in own.items():
+        if each.score == settings.score:
+            continue
+        if build_score(each).signature() != reported:
+            raise UserError(f"row '{label}': score: reports another score than the recipe; compare rows by one score")
+        try_score(each, task)
+
+
+def write_files(folder: Path, content: Mapping[str, str]) -> None:
+    """Write files by name, each whole or not at all."""
     for name, text in content.items():
         try:
             write_whole(folder / name, text)
         except OSError as error:
             raise UserError(f"--out: cannot write {folder / name}: {error.strerror or error}") from None
+
+
+def print_comparison(comparison: Comparison, folder: Path) -> None:
+    """Print what a person wants to see first: table, plot, and where the report is."""
+    console = open_console()
+    console.print(comparison_table(comparison))
+    notes = [*list_caveats(comparison), *comparison.notes]
+    places = [f"curves: {folder / CURVES_FILE}", f"report: {folder / REPORT_FILE}"]
+    for text in (terminal_plot(comparison.curves, comparison.score_name), *notes, *places):
+        console.print(text, markup=False, highlight=False)

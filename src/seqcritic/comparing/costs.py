@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seqcritic.comparing.plan import BUDGET_METHOD, critic_of
+from seqcritic.comparing.rows import Row
 from seqcritic.config import Settings
 from seqcritic.contracts.task import Task
 from seqcritic.digests import seal, unseal, write_whole
 from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from, with_method
-from seqcritic.training.calibration import CRITIC, UNIT, measure_seconds
+from seqcritic.training.calibration import CRITIC, TRAIN, UNIT, measure_seconds
 from seqcritic.training.environment import environment
 from seqcritic.training.watching import watched_steps
 
@@ -33,20 +35,37 @@ def with_costs(settings: Settings, labels: Sequence[str], folder: Path, task: Ta
     What compare.costs gives is taken, the rest is read from the folder, and what is in neither is measured and written
     there.
     """
-    path = folder / COSTS_FILE
     wanted = [name for name in needed_costs(settings, labels) if name not in settings.compare.costs]
-    if not wanted:
-        return settings
-    stored = _read(path)
-    if missing := [name for name in wanted if name not in stored]:
-        stored |= _measure(settings, missing, task)
-        _write(path, stored)
+    costs = _find_costs(folder, wanted, lambda missing: _measure(settings, missing, task))
     tree = settings.model_dump(mode="json")
-    tree["compare"]["costs"] |= {name: stored[name] for name in wanted}
+    tree["compare"]["costs"] |= costs
     try:
         return settings_from(tree)
     except UserError as error:
-        raise UserError(f"{path} is damaged: {error}") from None
+        raise UserError(f"{folder / COSTS_FILE} is damaged: {error}") from None
+
+
+def rows_with_costs(settings: Settings, rows: Sequence[Row], folder: Path, task: Task) -> tuple[Row, ...]:
+    """Return rows that know what their updates cost; `settings` have the costs of their methods.
+
+    A row with settings of its own is timed in turns with its method as the recipe has it, whose cost its own is a
+    multiple of; so is its critic's pre-training. A row that gives compare.costs is taken at its word.
+    """
+    unknown = {row.label: _unknown_costs(settings, row) for row in rows if row.own_cost}
+    variants = {name: each for found in unknown.values() for name, each in found.items()}
+    costs = _find_costs(folder, list(variants), lambda missing: _measure(settings, missing, task, variants))
+    own = {
+        label: {f"compare.costs.{cost}": costs[name] for name, (_, cost) in found.items()}
+        for label, found in unknown.items()
+    }
+    return tuple(replace(row, overrides={**row.overrides, **own.get(row.label, {})}) for row in rows)
+
+
+def _unknown_costs(settings: Settings, row: Row) -> dict[str, tuple[Settings, str]]:
+    """Return the settings of a row and whose cost its own replaces, by the name in the file, where it gives none."""
+    own = row.settings(settings)
+    names = {str(row): row.method} | ({f"{row} (critic)": CRITIC} if row.own_critic and critic_of(own) else {})
+    return {name: (own, cost) for name, cost in names.items() if f"compare.costs.{cost}" not in row.overrides}
 
 
 def own_costs(run: Settings, given: Settings) -> Settings:
@@ -75,28 +94,51 @@ def needed_costs(settings: Settings, labels: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name != UNIT]
 
 
-def describe_costs(given: Settings, settings: Settings, labels: Sequence[str]) -> str:
+def describe_costs(given: Settings, settings: Settings, rows: Sequence[Row]) -> str:
     """Return which costs were counted with, and where each is from."""
 
     def write(names: list[str]) -> str:
         return ", ".join(f"{name} {settings.compare.cost(name):.2f}" for name in names)
 
-    names = [*labels, *(name for name in needed_costs(given, labels) if name not in labels)]
+    names = list(dict.fromkeys(row.method for row in rows))
+    names += [name for name in needed_costs(given, names) if name not in names]
     told = [name for name in names if name == UNIT or name in given.compare.costs]
     measured = [name for name in names if name not in told]
+    own = [f"{row.label} {row.settings(settings).compare.cost(row.method):.2f}" for row in rows if row.own_cost]
     parts = [f"by the recipe: {write(told)}"] if told else []
     parts += [f"measured here before it began: {write(measured)}"] if measured else []
+    parts += [f"of rows with settings of their own: {', '.join(own)}"] if own else []
     return f"Cost of one update in likelihood updates, {'; '.join(parts)}."
 
 
-def _measure(settings: Settings, names: list[str], task: Task) -> dict[str, float]:
-    """Return the costs of these updates relative to likelihood's."""
+def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], dict[str, float]]) -> dict[str, float]:
+    """Return costs by name: those the folder keeps and, measured and kept there from now on, the others."""
+    path = folder / COSTS_FILE
+    stored = _read(path) if wanted else {}
+    if missing := [name for name in wanted if name not in stored]:
+        stored |= measure(missing)
+        _write(path, stored)
+    return {name: stored[name] for name in wanted}
+
+
+def _measure(
+    settings: Settings, names: list[str], task: Task, variants: Mapping[str, tuple[Settings, str]] | None = None
+) -> dict[str, float]:
+    """Return the costs of these updates, those of methods relative to likelihood's.
+
+    Variants have settings of their own and are timed beside what they vary, whose cost is known.
+    """
+    rows = {name: each for name, each in (variants or {}).items() if name in names}
+    timed = [*dict.fromkeys(cost for _, cost in rows.values() if cost != UNIT), *names]
     warm_up = min(WARM_UP_UPDATES, 1 + settings.phases.actor.updates // 10)
     rounds = min(ROUNDS, max(FEWEST_ROUNDS, settings.phases.train.updates // 20))
-    print(f"measuring what an update costs here: {', '.join([UNIT, *names])}", file=sys.stderr, flush=True)
-    seconds = measure_seconds(settings, names, task, warm_up, rounds, watched_steps)
-    unit = seconds[UNIT] / settings.compare.cost(UNIT)
-    costs = {name: round(seconds[name] / unit, 3) for name in names}
+    print(f"measuring what an update costs here: {', '.join([UNIT, *timed])}", file=sys.stderr, flush=True)
+    phases = {name: (own, CRITIC if cost == CRITIC else TRAIN) for name, (own, cost) in rows.items()}
+    seconds = measure_seconds(settings, timed, task, warm_up, rounds, watched_steps, phases)
+    varied = {name: rows[name][1] if name in rows else UNIT for name in names}
+    costs = {
+        name: round(settings.compare.cost(base) * seconds[name] / seconds[base], 3) for name, base in varied.items()
+    }
     told = ", ".join(f"{name} {cost:.2f}" for name, cost in costs.items())
     print(f"measured in updates of likelihood of {seconds[UNIT]:.3g} s: {told}", file=sys.stderr, flush=True)
     return costs

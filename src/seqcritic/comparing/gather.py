@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from seqcritic.comparing.judging import JudgedRun, beam_score, greedy_score, judge_run, signature_of_tuned
-from seqcritic.comparing.readiness import critic_curve, share_at_start
+from seqcritic.comparing.rows import CRITICS, Row
 from seqcritic.digests import unseal
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, without_surrogate
@@ -19,12 +20,13 @@ from seqcritic.training.checkpoint import read_description
 from seqcritic.training.environment import environment
 from seqcritic.training.model import find_weights
 from seqcritic.training.run_evaluation import RunEvaluation
-from seqcritic.training.run_folder import read_settings
-from seqcritic.training.tracking import read_metrics
+from seqcritic.training.run_folder import CONFIG_FILE, read_settings
+from seqcritic.training.tracking import Record, read_metrics
 from seqcritic.training.watching import Watch, unwatched
 
 BASELINE = "likelihood"
 NUM_EXAMPLES = 20
+EXPLAINED = "held_out_explained_variance"
 
 
 def comparison_of_runs(
@@ -39,12 +41,19 @@ def comparison_of_runs(
     stored = _read(folders[0] / "comparison.json")
     if not overrides:
         return stored
-    experiments = {row.label: sorted(folders[0].glob(f"seed-*/{row.label}")) for row in stored.rows}
+    experiments = {row.label: _runs_of_row(folders[0], row.label) for row in stored.rows}
     if not all(experiments.values()):
         raise UserError(f"{folders[0]} holds no runs; other text than theirs can only be judged where they are")
     return compare_experiments(
         experiments, beam, watch, stored.title, stored.configuration, stored.notes, overrides=overrides
     )
+
+
+def _runs_of_row(folder: Path, label: str) -> list[Path]:
+    """Return the runs of one row of a comparison; beside a critic of its own a row has a folder above its run."""
+    above = glob.escape(Row(label, label).folder)
+    found = [path.parent for below in ("", "*/") for path in folder.glob(f"seed-*/{above}/{below}{CONFIG_FILE}")]
+    return sorted(path for path in found if path.name not in CRITICS)
 
 
 def compare_experiments(
@@ -162,6 +171,36 @@ def _curve(label: str, folder: Path, field: str) -> Curve:
     chosen = [record for record in records if record["phase"] == "train"] or records
     points = tuple(Point(record["compute"], record["update"], record[field]) for record in chosen)
     return Curve(label, read_settings(folder).seed, points)
+
+
+def critic_curve(label: str, folder: Path) -> Curve | None:
+    """Return the share explained over a run and, where its critic is another run's, over that one's critic phase."""
+    settings = read_settings(folder)
+    records = _with_critic(folder)
+    if not records:
+        return None
+    if settings.start.critic is not None:
+        records = [
+            record for record in _with_critic(Path(settings.start.critic)) if record["phase"] == "critic"
+        ] + records
+    points = tuple(Point(record["compute"], record["update"], record[EXPLAINED]) for record in records)
+    return Curve(label, settings.seed, points)
+
+
+def share_at_start(folders: Sequence[Path]) -> float | None:
+    """Return the share explained when joint training began, the mean over runs, or None where no critic trains."""
+    shares = [
+        record[EXPLAINED]
+        for folder in folders
+        for record in _with_critic(folder)
+        if record["phase"] == "train"
+        if record["update"] == 0
+    ]
+    return sum(shares) / len(shares) if shares else None
+
+
+def _with_critic(folder: Path) -> list[Record]:
+    return [record for record in read_metrics(folder) if EXPLAINED in record]
 
 
 def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:

@@ -13,7 +13,7 @@ from subprocess import DEVNULL, Popen
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from seqcritic.comparing.plan import CRITICS, PlannedRun
+from seqcritic.comparing.plan import PlannedRun
 from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.settings_io import write_settings
@@ -28,12 +28,22 @@ PLAIN_SECONDS = 15.0
 
 
 class Jobs:
-    """Starts runs as their needs are met, at most `slots` at a time, and stops all of them when one fails."""
+    """Starts runs as their needs are met, at most `slots` at a time, and stops all of them when one fails.
 
-    def __init__(self, runs: list[PlannedRun], settings_of: Callable[[PlannedRun], Settings], slots: int) -> None:
+    With `may_diverge`, a row whose numbers stop being finite is no fault: what needs it is left out, the others go on.
+    """
+
+    def __init__(
+        self,
+        runs: list[PlannedRun],
+        settings_of: Callable[[PlannedRun], Settings],
+        slots: int,
+        may_diverge: bool = False,
+    ) -> None:
         self.waiting = list(runs)
         self.settings_of = settings_of
         self.slots = slots
+        self.may_diverge = may_diverge
         self.running: dict[Path, tuple[PlannedRun, Popen[bytes]]] = {}
         self.board = _Board()
 
@@ -80,12 +90,12 @@ class Jobs:
             if code == 0:
                 self.board.finish(run)
                 continue
-            if run.row and code == NonFiniteError.exit_code:  # what an ablation wants to know, not a fault
+            if self.may_diverge and run.row and code == NonFiniteError.exit_code:
                 self.board.finish(run, "diverged")
                 self.waiting = [other for other in self.waiting if folder not in other.needs]
                 continue
             lines = _log_path(run).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            message = f"{run.kind} (seed {run.seed}) ended with exit code {code}: {lines[-1] if lines else ''}"
+            message = f"{run.title} (seed {run.seed}) ended with exit code {code}: {lines[-1] if lines else ''}"
             raise NonFiniteError(message) if code == NonFiniteError.exit_code else UserError(message)
 
     def _stop(self) -> None:
@@ -175,9 +185,7 @@ def _log_path(run: PlannedRun) -> Path:
 
 
 def _name(run: PlannedRun) -> str:
-    pre_trained = run.kind == "actor" or run.kind in CRITICS
-    title = f"pre-training the {run.kind.replace('-', ' ')}" if pre_trained else run.kind
-    return f"seed {run.seed}: {run.row}, {title}" if run.row else f"seed {run.seed}: {title}"
+    return f"seed {run.seed}: {run.title}"
 
 
 def _news(records: list[Record]) -> str:

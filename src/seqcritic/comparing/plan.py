@@ -1,26 +1,25 @@
 """The runs of a comparison, what each waits for, and how many updates make their compute equal.
 
 Compute is counted in likelihood updates after the actor's pre-training, so that a comparison is reproducible on a
-busy machine. A method that needs a critic pays for its pre-training out of the same budget. Methods share a critic
-where they ask the same of it: soft values, which count entropies, are pre-trained apart.
+busy machine. A row that needs a critic pays for its pre-training out of the same budget. Methods share a critic
+where they ask the same of it: soft values, which count entropies, are pre-trained apart. A row with settings of its own
+has a critic of its own, for they count in its pre-training too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from seqcritic.comparing.rows import CRITICS, Row
 from seqcritic.config import Settings
 from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from, with_method
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import find_weights
 
-CRITIC_METHOD = "actor-critic"
 BUDGET_METHOD = "actor-critic+likelihood"  # whose cost is the budget where none is given
-# The shared critics by the name of their run, and the method whose settings each is trained with.
-CRITICS = {"critic": CRITIC_METHOD, "soft-critic": "entropy-actor-critic"}
 
 
 @dataclass(frozen=True)
@@ -31,25 +30,47 @@ class PlannedRun:
     seed: int
     folder: Path
     needs: tuple[Path, ...]
-    row: str = ""  # of an ablation
+    row: Row | None = None  # None: shared by several
+    start: Mapping[str, str] = field(default_factory=dict)  # where trained networks are, as the settings name them
+
+    @property
+    def is_pre_training(self) -> bool:
+        """Whether it trains what another run starts from."""
+        return self.kind == "actor" or self.kind in CRITICS
+
+    @property
+    def title(self) -> str:
+        """What it is, for a person; a method's own row is not named twice."""
+        title = f"pre-training the {self.kind.replace('-', ' ')}" if self.is_pre_training else self.kind
+        return title if self.row is None or self.row.label == title else f"{self.row.label}, {title}"
 
 
-def plan_runs(settings: Settings, labels: tuple[str, ...], num_seeds: int, out: Path) -> list[PlannedRun]:
+def plan_runs(settings: Settings, rows: Sequence[Row], num_seeds: int, out: Path) -> list[PlannedRun]:
     """Return all runs, those that others wait for first."""
-    methods = {label: with_method(settings, label) for label in labels}
-    critics = {label: critic_of(method) for label, method in methods.items()}
+    own = {row.label: row.settings(settings) for row in rows}
+    critics = {row.label: critic_of(own[row.label]) for row in rows}
+    shared = {critics[row.label] for row in rows if not row.own_critic}
     # Methods without a critic go first: they can run beside its pre-training.
-    ordered = sorted(labels, key=lambda label: methods[label].method.needs_critic)
+    ordered = sorted(rows, key=lambda row: own[row.label].method.needs_critic)
     planned: list[PlannedRun] = []
     for seed in range(settings.seed, settings.seed + num_seeds):
         folder = out / f"seed-{seed}"
+        start = {"actor": settings.start.actor or str(folder / "actor")}
         actor = () if settings.start.actor else (folder / "actor",)
         if actor:
             planned.append(PlannedRun("actor", seed, folder / "actor", ()))
-        planned += [PlannedRun(name, seed, folder / name, actor) for name in CRITICS if name in critics.values()]
-        for label in ordered:
-            critic = critics[label]
-            planned.append(PlannedRun(label, seed, folder / label, (*actor, folder / critic) if critic else actor))
+        planned += [PlannedRun(name, seed, folder / name, actor, None, start) for name in CRITICS if name in shared]
+        for row in ordered:
+            place, needs, found = folder / row.folder, actor, dict(start)
+            if critic := critics[row.label]:
+                path = place / critic if row.own_critic else folder / critic
+                if row.own_critic:
+                    planned.append(PlannedRun(critic, seed, path, actor, row, start))
+                    place /= row.method
+                needs, found["critic"] = (*actor, path), str(path)
+            elif settings.start.critic and own[row.label].method.needs_critic:
+                found["critic"] = settings.start.critic
+            planned.append(PlannedRun(row.method, seed, place, needs, row, found))
     return planned
 
 
@@ -61,7 +82,7 @@ def critic_of(settings: Settings) -> str | None:
 
 
 def budget(settings: Settings) -> float:
-    """Return the compute every method gets after the actor's pre-training, in likelihood updates."""
+    """Return the compute every row gets after the actor's pre-training, in likelihood updates."""
     if settings.compare.budget is not None:
         return settings.compare.budget
     cost = settings.compare.cost
@@ -71,43 +92,39 @@ def budget(settings: Settings) -> float:
 
 def run_settings(settings: Settings, run: PlannedRun) -> Settings:
     """Return the settings of a planned run; what it needs is finished."""
-    if run.kind == "actor":
-        return _with(with_method(settings, "likelihood"), run.seed, {"start": {}, "train_updates": 0})
-    start: dict[str, Any] = {"actor": settings.start.actor or str(run.folder.parent / "actor")}
-    if run.kind in CRITICS:
-        return _with(with_method(settings, CRITICS[run.kind]), run.seed, {"start": start, "train_updates": 0})
-    method = with_method(settings, run.kind)
-    spent = 0.0
-    if method.method.needs_critic:
-        critic = critic_of(method)
-        start["critic"] = str(run.folder.parent / critic) if critic else settings.start.critic
-        spent = read_description(find_weights(start["critic"]))["progress"]["compute"]
-    return _with(method, run.seed, {"start": start, "train_updates": _affordable(settings, run.kind, spent)})
+    if run.row is not None:
+        own = run.row.settings(settings)
+    else:
+        own = with_method(settings, CRITICS.get(run.kind, "likelihood"))
+    updates = 0
+    if not run.is_pre_training:
+        critic = run.start.get("critic")
+        spent = read_description(find_weights(critic))["progress"]["compute"] if critic else 0.0
+        updates = _affordable(budget(settings), own, spent)
+    tree = own.model_dump(mode="json")
+    tree |= {"seed": run.seed, "start": dict(run.start)}
+    tree["phases"]["train"]["updates"] = updates
+    return settings_from(tree)
 
 
-def check_budget(settings: Settings, labels: tuple[str, ...]) -> None:
+def check_budget(settings: Settings, rows: Sequence[Row]) -> None:
     """Refuse a budget that the critic's pre-training will use up, before it is trained, where that can be known."""
-    rules = settings.phases.critic
-    if rules.explained_variance is None and rules.patience is None:
-        for label in labels:
-            if critic_of(with_method(settings, label)):
-                _affordable(settings, label, rules.updates * settings.compare.cost("critic"))
+    for row in rows:
+        own = row.settings(settings)
+        if critic := critic_of(own):
+            trained = own if row.own_critic else with_method(settings, CRITICS[critic])
+            rules = trained.phases.critic
+            if rules.explained_variance is None and rules.patience is None:
+                _affordable(budget(settings), own, rules.updates * trained.compare.cost("critic"))
 
 
-def _affordable(settings: Settings, label: str, spent: float) -> int:
-    """Return how many updates of a method the budget leaves after what was spent on its critic."""
-    updates = round((budget(settings) - spent) / settings.compare.cost(label))
+def _affordable(given: float, own: Settings, spent: float) -> int:
+    """Return how many updates of a row a budget leaves after what was spent on its critic."""
+    label = own.method.label
+    updates = round((given - spent) / own.compare.cost(label))
     if updates < 1:
         raise UserError(
-            f"compare.budget: {budget(settings):g} leaves nothing for {label} after the critic's pre-training, which "
+            f"compare.budget: {given:g} leaves nothing for {label} after the critic's pre-training, which "
             f"costs {spent:g}; give more, or make phases.critic.updates fewer"
         )
     return updates
-
-
-def _with(settings: Settings, seed: int, change: dict[str, Any]) -> Settings:
-    tree = settings.model_dump(mode="json")
-    tree["seed"] = seed
-    tree["start"] = change["start"]
-    tree["phases"]["train"]["updates"] = change["train_updates"]
-    return settings_from(tree)

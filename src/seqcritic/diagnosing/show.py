@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from seqcritic.report.console import open_console
 from seqcritic.report.diagnosis import Diagnosis
 from seqcritic.report.diagnosis_tables import LEGEND, describe_moment, list_estimator_columns, write_verdict
-from seqcritic.report.tables import terminal_columns
+from seqcritic.report.tables import open_console, terminal_columns
 
 WIDE_ONLY = ("alignment", "aligned-samples")  # columns for which eighty places are too few
 

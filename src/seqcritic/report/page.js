@@ -1,10 +1,3 @@
-"use strict";
-
-// A fault anywhere in this script becomes visible to whoever tests the page.
-window.addEventListener("error", (event) => {
-  document.documentElement.dataset.error = event.message;
-});
-
 const hiddenLabels = new Set();
 
 function showMethods(section) {
@@ -75,10 +68,7 @@ function followPointer(drawing) {
   const crosshair = document.createElementNS(svg.namespaceURI, "line");
   crosshair.setAttribute("class", "crosshair");
   axes.append(crosshair);
-  const tooltip = document.createElement("div");
-  tooltip.className = "tooltip";
-  tooltip.hidden = true;
-  drawing.append(tooltip);
+  const tooltip = addTooltip(drawing);
 
   // The tooltip tells what the titles of the points tell; both at once would cover each other.
   for (const title of svg.querySelectorAll("title")) {
@@ -103,12 +93,7 @@ function followPointer(drawing) {
     }
     fillTooltip(tooltip, readings);
     tooltip.hidden = false;
-    const box = drawing.getBoundingClientRect();
-    const offset = event.clientX - box.left;
-    const isRight = offset > box.width / 2;
-    tooltip.style.left = isRight ? "" : `${offset + 16}px`;
-    tooltip.style.right = isRight ? `${box.width - offset + 16}px` : "";
-    tooltip.style.top = `${event.clientY - box.top + 12}px`;
+    placeTooltip(tooltip, event);
   });
 }
 

@@ -44,9 +44,8 @@ from seqcritic.report.formats import (
 from seqcritic.report.headline import list_caveats, write_headline
 from seqcritic.report.scales import Range, value_range
 from seqcritic.report.svg import PALETTE, replace_forbidden, style_of, text_width
-from seqcritic.report.tables import Column
+from seqcritic.report.tables import NEXT_SIGN, TAKEN_SIGN, Column
 from seqcritic.report.values import ValueTable, show_token
-from seqcritic.report.values_table import NEXT_SIGN, TAKEN_SIGN
 
 BENEATH = ("seeds", "spread", "beam-seeds", "beam-spread", "critic")  # columns that stand beneath the label
 _STRONG = 0.65  # a cell with more weight than this is too dark for dark text
@@ -84,7 +83,7 @@ def render_page(comparison: Comparison) -> str:
             (Piece(Kind.MISSING, "", "missing"), "only the reference has it"),
         ],
     }
-    return _compose("comparison.html", ("page.css", "curves.css", "examples.css"), "page.js", content)
+    return _compose("comparison.html", ("page.css", "curves.css", "examples.css"), ("shared.js", "page.js"), content)
 
 
 def render_diagnosis(diagnosis: Diagnosis) -> str:
@@ -107,7 +106,7 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
         ],
         "environment": diagnosis.environment,
     }
-    return _compose("diagnosis.html", ("page.css", "curves.css"), "", content)
+    return _compose("diagnosis.html", ("page.css", "curves.css"), (), content)
 
 
 def render_values(table: ValueTable) -> str:
@@ -150,18 +149,20 @@ def render_values(table: ValueTable) -> str:
         "taken_sign": TAKEN_SIGN,
         "next_sign": NEXT_SIGN,
     }
-    return _compose("values.html", ("page.css", "curves.css", "examples.css", "values.css"), "values.js", content)
+    return _compose(
+        "values.html", ("page.css", "curves.css", "examples.css", "values.css"), ("shared.js", "values.js"), content
+    )
 
 
-def _compose(template: str, styles: Sequence[str], script: str, content: Mapping[str, object]) -> str:
-    """Fill a template, and put the style sheets and the script of these names into it; no name means no script."""
-    code = _read_piece(script) if script else ""
+def _compose(template: str, styles: Sequence[str], scripts: Sequence[str], content: Mapping[str, object]) -> str:
+    """Fill a template, and put the style sheets and the scripts of these names into it."""
+    code = "\n".join(_read_piece(name) for name in scripts)
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
     page = {
         "style_class": "",
         "style": Markup("\n".join(_read_piece(name) for name in styles)),
         "script": Markup(code),
-        "allowed": f"sha256-{digest}" if script else "none",
+        "allowed": f"sha256-{digest}" if scripts else "none",
     }
     return _open_templates().get_template(template).render({**page, **content})
 

@@ -1,10 +1,3 @@
-"use strict";
-
-// A fault anywhere in this script becomes visible to whoever tests the page.
-window.addEventListener("error", (event) => {
-  document.documentElement.dataset.error = event.message;
-});
-
 const strips = document.getElementById("follow");
 const buttons = Array.from(strips.querySelectorAll(".prediction button"));
 
@@ -78,10 +71,7 @@ function moveByKey(event) {
 }
 
 function tellWeights(figure) {
-  const tooltip = document.createElement("div");
-  tooltip.className = "tooltip";
-  tooltip.hidden = true;
-  figure.append(tooltip);
+  const tooltip = addTooltip(figure);
   const heads = figure.querySelectorAll("thead th");
   const reader = figure.classList.contains("actor") ? "actor" : "critic";
   figure.addEventListener("pointerleave", () => {
@@ -100,12 +90,7 @@ function tellWeights(figure) {
     tooltip.textContent =
       `${weight.toFixed(1)} % of the ${reader}’s attention is on “${heads[place].textContent}” (place ${place + 1}) ` +
       `when “${token}” (step ${Number(row.dataset.step) + 1}) is taken`;
-    const box = figure.getBoundingClientRect();
-    const offset = event.clientX - box.left;
-    const isRight = event.clientX > document.documentElement.clientWidth / 2;
-    tooltip.style.left = isRight ? "" : `${offset + 16}px`;
-    tooltip.style.right = isRight ? `${box.width - offset + 16}px` : "";
-    tooltip.style.top = `${event.clientY - box.top + 14}px`;
+    placeTooltip(tooltip, event);
   });
 }
 

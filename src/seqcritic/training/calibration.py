@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 
@@ -24,11 +24,12 @@ from seqcritic.training.learner import Learner, recipe_learner
 from seqcritic.training.start import load_start_actor
 
 UNIT = "likelihood"
-CRITIC = "critic"  # an update of the critic's pre-training
+CRITIC, TRAIN = "critic", "train"  # phases: an update of the critic's pre-training, and of joint training
 # The rate does not change the time of an update; a small one keeps the actor what it is.
 LEARNING_RATE = 1e-4
 
 WatchSteps = Callable[[str, int], Iterable[int]]
+Variant = tuple[Settings, str]  # settings and the phase of the update
 
 
 def measure_seconds(
@@ -38,26 +39,37 @@ def measure_seconds(
     warm_up_updates: int,
     rounds: int,
     watch: WatchSteps = lambda title, count: range(count),
+    variants: Mapping[str, Variant] | None = None,
 ) -> dict[str, float]:
-    """Return the median seconds of an update of likelihood and of every label, of which `critic` may be one."""
+    """Return the median seconds of an update of likelihood and of every label, of which `critic` may be one.
+
+    Labels of `variants` are no methods but settings of their own.
+    """
     set_up_process(settings.threads)
     clock = _Clock(settings, task)
-    warm = clock.learner(UNIT)
+    timed = {label: _as_given(settings, label) for label in (UNIT, *labels) if label not in (variants or {})}
+    timed |= variants or {}
+    warm = clock.learner(timed[UNIT][0])
     if settings.start.actor is not None:
         load_start_actor(settings, warm.networks.actor, task.codec)
     else:
         warm.start_phase("actor")
         for _ in watch("an actor to measure with", warm_up_updates):
             clock.time_update(warm, settings.phases.actor.learning_rate, 0.0)
-    learners = {label: clock.learner(label) for label in dict.fromkeys((UNIT, *labels))}
+    learners = {label: clock.learner(own) for label, (own, _) in timed.items()}
     for label, learner in learners.items():
         load_weights(learner.networks.actor, warm.actor_weights(), "the actor to measure with")
-        learner.start_phase(CRITIC if label == CRITIC else "train")
+        learner.start_phase(timed[label][1])
     seconds: dict[str, list[float]] = {label: [] for label in learners}
     for made in watch("what updates cost", rounds):
         for label, learner in learners.items():
             seconds[label].append(clock.time_update(learner, LEARNING_RATE, made / rounds))
     return {label: statistics.median(found) for label, found in seconds.items()}
+
+
+def _as_given(settings: Settings, label: str) -> Variant:
+    """Return a method, or the critic's pre-training, as the recipe has it."""
+    return (with_method(settings, "actor-critic"), CRITIC) if label == CRITIC else (with_method(settings, label), TRAIN)
 
 
 class _Clock:
@@ -66,14 +78,12 @@ class _Clock:
     def __init__(self, settings: Settings, task: Task) -> None:
         self.settings = settings
         self.task = task
-        self.score = build_score(settings)
         self.position = 0
 
-    def learner(self, label: str) -> Learner:
-        settings = with_method(self.settings, "actor-critic" if label == CRITIC else label)
-        return recipe_learner(
-            settings, self.task.codec.num_source_tokens, self.task.codec.num_target_tokens, self.score
-        )
+    def learner(self, settings: Settings) -> Learner:
+        codec = self.task.codec
+        score = build_score(settings, codec)
+        return recipe_learner(settings, codec.num_source_tokens, codec.num_target_tokens, score)
 
     def time_update(self, learner: Learner, rate: float, progress: float) -> float:
         size = learner.settings.training.batch

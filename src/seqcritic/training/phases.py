@@ -27,6 +27,13 @@ def _has_updates(phase: PhaseSettings) -> bool:
     return phase.updates > 0 or phase.epochs is not None
 
 
+def in_epochs(settings: Settings) -> bool:
+    """Tell whether anything is told in epochs."""
+    return settings.training.evaluate_epochs is not None or any(
+        phase.epochs is not None for _, phase in settings.phases
+    )
+
+
 def in_updates(settings: Settings, epoch_size: int | None, num_processes: int = 1) -> Settings:
     """Return settings in which what is told in epochs is told in updates; a task without epochs refuses them."""
     phases, training = settings.phases, settings.training
