@@ -299,6 +299,11 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rho", type=float, default=0.0, metavar="R", help="what each token adds to the score of a hypothesis"
     )
+    parser.add_argument(
+        "--refill",
+        action="store_true",
+        help="hypotheses that have ended take up no places of the beam, as in Hugging Face's generate",
+    )
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:

@@ -57,10 +57,13 @@ def evaluate(options: argparse.Namespace) -> int:
     _check_search(options)
     rho = options.rho
     if options.tune_rho:
-        rho, scores = tune_length_reward(options.run, options.beam, options.overrides, watched, options.device)
+        rho, scores = tune_length_reward(
+            options.run, options.beam, options.overrides, watched, options.device, options.refill
+        )
         if not options.json:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
-    result = run(options.run, options.split, options.overrides, Search(options.beam, rho), watched, options.device)
+    search = Search(options.beam, rho, options.refill)
+    result = run(options.run, options.split, options.overrides, search, watched, options.device)
     if options.json:
         print(json.dumps(seal(result.to_dict() | {"beam": options.beam, "rho": rho})))
         return 0
@@ -86,7 +89,7 @@ def predict(options: argparse.Namespace) -> int:
     if sys.stdin is None:
         raise UserError("standard input is closed; give the lines by a pipe or as predict RUN < FILE")
     model = load_model(options.run, options.device)
-    search = Search(options.beam, options.rho)
+    search = Search(options.beam, options.rho, options.refill)
     with LineProgress() as progress:
         for lines in arriving_lines(sys.stdin.fileno()):
             if options.nbest:
@@ -234,6 +237,8 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UserError(f"--rho: {options.rho} is not a finite number of at most {LARGEST:g}")
     if options.rho and options.beam == 1:
         raise UserError("--rho: greedy search has no length reward; give --beam with a width of at least 2")
+    if options.refill and options.beam == 1:
+        raise UserError("--refill: greedy search has no beam to fill; give --beam with a width of at least 2")
 
 
 def _check_outs(outs: list[str]) -> None:

@@ -216,6 +216,7 @@ def test_a_faulty_function_ends_the_training_with_one_line(
     ("options", "told"),
     [
         (["--rho", "0.5"], "--rho: greedy search has no length reward"),
+        (["--refill"], "--refill: greedy search has no beam to fill"),
         (["--rho", "nan", "--beam", "2"], "--rho: nan is not a finite number"),
     ],
 )

@@ -16,18 +16,26 @@ BEAM_PLACES = 2048  # hypotheses searched at once, so that memory does not grow 
 
 @dataclass(frozen=True)
 class Search:
-    """The width of the beam, 1 for greedy search, and ρ, what each emitted token adds to a hypothesis' score."""
+    """The width of the beam, 1 for greedy search, and ρ, what each emitted token adds to a hypothesis' score.
+
+    `refill`: hypotheses that have ended take up no places of the beam, as in Hugging Face's `generate`.
+    """
 
     width: int = 1
     length_reward: float = 0.0
+    refill: bool = False
 
     def signature(self) -> str:
         """Return the search for a score's signature."""
-        return "search:greedy" if self.width == 1 else f"search:beam:{self.width}|rho:{self.length_reward:g}"
+        if self.width == 1:
+            return "search:greedy"
+        return f"search:beam:{self.width}|rho:{self.length_reward:g}" + ("|refill:yes" if self.refill else "")
 
     def describe(self) -> str:
         """Return the search in words."""
-        return "greedy" if self.width == 1 else f"beam {self.width}"
+        if self.width == 1:
+            return "greedy"
+        return f"beam {self.width} refilled" if self.refill else f"beam {self.width}"
 
 
 GREEDY = Search()
@@ -56,6 +64,12 @@ def find_several(
     for first in range(0, len(sources), size):
         part = slice(first, first + size)
         found += beam_search(
-            actor, sources[part], source_mask[part], search.width, search.length_reward, num_best=num_best
+            actor,
+            sources[part],
+            source_mask[part],
+            search.width,
+            search.length_reward,
+            num_best=num_best,
+            refill=search.refill,
         )
     return found
