@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from seqcritic.contracts.method_registry import register_method
     from seqcritic.contracts.registry import register_score
     from seqcritic.contracts.score import Score
+    from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
     from seqcritic.decoding.search import Search
     from seqcritic.diagnosing.diagnose import diagnose
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
@@ -39,6 +40,7 @@ _PLACES = {
     "HuggingFaceActor": "models.hf.actor",
     "Interrupted": "errors",
     "Method": "contracts.method",
+    "MinimumBayesRisk": "decoding.minimum_bayes_risk",
     "Model": "training.model",
     "NonFiniteError": "errors",
     "Score": "contracts.score",
@@ -68,6 +70,7 @@ __all__ = [
     "HuggingFaceActor",
     "Interrupted",
     "Method",
+    "MinimumBayesRisk",
     "Model",
     "NonFiniteError",
     "Score",

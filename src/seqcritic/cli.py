@@ -304,6 +304,15 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="hypotheses that have ended take up no places of the beam, as in Hugging Face's generate",
     )
+    parser.add_argument(
+        "--mbr",
+        type=_up_to(MOST_AT_ONCE),
+        metavar="N",
+        help="minimum Bayes risk: of N samples the one that scores best against all of them",
+    )
+    parser.add_argument(
+        "--utility", metavar="SCORE", help="with --mbr: compare by this score (default: the one trained for)"
+    )
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:

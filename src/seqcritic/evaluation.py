@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from seqcritic.config import Settings
+from pydantic import ValidationError
+
+from seqcritic.config import ScoreSettings, Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.registry import SCORES
 from seqcritic.contracts.score import Array, Score, ScoreOptions
@@ -17,7 +19,8 @@ from seqcritic.data.task import Task
 from seqcritic.data.tokens import UNKNOWN
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, split_words
 from seqcritic.data_settings import TranslationSettings
-from seqcritic.decoding.search import GREEDY, Search, find_best
+from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
+from seqcritic.decoding.search import GREEDY, AnySearch, find_best
 from seqcritic.errors import UserError
 from seqcritic.scores.shared.function import FunctionScore, load_score
 
@@ -66,6 +69,20 @@ def score_options(settings: Settings) -> ScoreOptions:
     )
 
 
+def resolve_search(search: AnySearch, settings: Settings) -> AnySearch:
+    """Return a search as a model of these settings makes it: samples are compared by its score, if by no other."""
+    if not isinstance(search, MinimumBayesRisk) or isinstance(search.utility, Score):
+        return search
+    if search.utility is not None:
+        try:
+            score = ScoreSettings.model_validate({**settings.score.model_dump(), "name": search.utility})
+        except ValidationError as error:
+            told = str(error.errors()[0]["ctx"]["error"])
+            raise UserError(told.replace("score.name:", "utility:")) from None
+        settings = settings.model_copy(update={"score": score})
+    return replace(search, utility=build_score(settings))
+
+
 def is_function(settings: Settings) -> bool:
     """Return whether the score is a user's own, `module:function`."""
     return ":" in settings.score.name
@@ -96,7 +113,7 @@ def judge(
     task: Task,
     evaluation_set: EvaluationSet,
     metric: Score,
-    search: Search = GREEDY,
+    search: AnySearch = GREEDY,
     between_batches: Callable[[], None] = lambda: None,
 ) -> Judgement:
     """Predict by a search and score; `between_batches` may raise to break off."""
@@ -107,13 +124,14 @@ def judge(
     return score_predictions(predictions, evaluation_set, metric)
 
 
-def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: Search) -> list[str]:
+def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: AnySearch) -> list[str]:
     """Return the predictions of a search as text."""
-    return [
-        prediction
-        for batch in batches
-        for prediction in task.texts(find_best(actor, batch.sources, batch.source_mask, search))
-    ]
+    predictions: list[str] = []
+    for batch in batches:
+        read_sources = None if batch.texts is None else batch.texts.sources
+        found = find_best(actor, batch.sources, batch.source_mask, search, task.decode, read_sources)
+        predictions += task.texts(found)
+    return predictions
 
 
 def score_predictions(predictions: list[str], evaluation_set: EvaluationSet, metric: Score) -> Judgement:
@@ -135,7 +153,7 @@ def signature(
     metric: Score,
     split: str,
     num_sentences: int,
-    search: Search = GREEDY,
+    search: AnySearch = GREEDY,
     trained: str = "",
     num_references: str = "1",
 ) -> str:

@@ -1,14 +1,17 @@
-"""The search by which a trained actor is used: greedy, or a beam with a length reward."""
+"""The search by which a trained actor is used: greedy, a beam with a length reward, or the least risk of samples."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.score import Decode
 from seqcritic.decoding.beam import Hypothesis, beam_search
+from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk, ReadSources, find_by_risk
 from seqcritic.decoding.sampling import greedy
 
 BEAM_PLACES = 2048  # hypotheses searched at once, so that memory does not grow with the width
@@ -39,13 +42,31 @@ class Search:
 
 
 GREEDY = Search()
+AnySearch: TypeAlias = Search | MinimumBayesRisk
 
 
-def find_best(actor: Actor, sources: Tensor, source_mask: Tensor, search: Search) -> Tensor:
-    """Return the best prediction of each source [B, S], on whatever device, as padded tokens [B, T]."""
+def find_best(
+    actor: Actor,
+    sources: Tensor,
+    source_mask: Tensor,
+    search: AnySearch,
+    decode: Decode | None = None,
+    read_sources: ReadSources | None = None,
+) -> Tensor:
+    """Return the best prediction of each source [B, S], on whatever device, as padded tokens [B, T].
+
+    What a choice by risk compares texts by: `decode` makes text of tokens, `read_sources` returns the B sources.
+    """
+    sources, source_mask = sources.to(actor.device), source_mask.to(actor.device)
+    if isinstance(search, MinimumBayesRisk):
+        return _ended(actor, find_by_risk(actor, sources, source_mask, search, decode, read_sources))
     if search.width == 1:
-        return greedy(actor, sources.to(actor.device), source_mask.to(actor.device))
-    best = [hypotheses[0].tokens for hypotheses in find_several(actor, sources, source_mask, search, 1)]
+        return greedy(actor, sources, source_mask)
+    return _ended(actor, [found[0].tokens for found in find_several(actor, sources, source_mask, search, 1)])
+
+
+def _ended(actor: Actor, best: list[list[int]]) -> Tensor:
+    """Return answers, each closed by an end token, as one padded tensor [B, T]."""
     size = (len(best), max(map(len, best), default=0) + 1)
     tokens = torch.full(size, actor.special.padding, dtype=torch.int64, device="cpu")
     for row, found in enumerate(best):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from torch import Tensor
 from seqcritic.config import DeviceName, Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.data.task import Task, build_task
-from seqcritic.decoding.search import GREEDY, Search, find_best, find_several
+from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
 from seqcritic.errors import UserError
+from seqcritic.evaluation import resolve_search
 from seqcritic.models.build import build_actor
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
@@ -39,7 +41,7 @@ class Model:
     settings: Settings
     description: dict[str, Any]
 
-    def predict(self, lines: Sequence[str], search: Search = GREEDY, raw: bool = False) -> list[str]:
+    def predict(self, lines: Sequence[str], search: AnySearch = GREEDY, raw: bool = False) -> list[str]:
         """Return the prediction for each raw line.
 
         A spelling model corrects long lines in pieces, and keeps case and all characters that it does not know; `raw`
@@ -49,10 +51,13 @@ class Model:
             raise UserError("predict takes a list of lines, not one text")
         pieces = [self.task.cut(line) for line in lines]
         flat = [piece for parts in pieces for piece, _ in parts]
+        search = resolve_search(search, self.settings)
         predicted: list[str] = []
         for first in range(0, len(flat), PREDICTION_BATCH):
-            sources, mask = self.task.encode_lines(flat[first : first + PREDICTION_BATCH])
-            predicted += self.task.texts(find_best(self.actor, sources, mask, search))
+            some = flat[first : first + PREDICTION_BATCH]
+            sources, mask = self.task.encode_lines(some)
+            found = find_best(self.actor, sources, mask, search, self.task.decode, partial(list, some))
+            predicted += self.task.texts(found)
         remaining = iter(predicted)
         return [
             self.task.join(line, parts, [next(remaining) for _ in parts], raw)

@@ -13,9 +13,17 @@ from seqcritic.contracts.score import Array, Score
 from seqcritic.data.batch import EvaluationSet
 from seqcritic.data.task import Task, build_task
 from seqcritic.data.translation import TranslationData
-from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.decoding.search import GREEDY, AnySearch
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score, name_references, predict_batches, score_predictions, signature, surrogate
+from seqcritic.evaluation import (
+    build_score,
+    name_references,
+    predict_batches,
+    resolve_search,
+    score_predictions,
+    signature,
+    surrogate,
+)
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
 from seqcritic.settings_io import set_leaves, settings_from
@@ -52,7 +60,7 @@ def evaluate(
     place: str | Path,
     split: str = "test",
     overrides: Sequence[str] = (),
-    search: Search = GREEDY,
+    search: AnySearch = GREEDY,
     watch: Watch = unwatched,
     device: DeviceName = "auto",
 ) -> RunEvaluation:
@@ -60,6 +68,7 @@ def evaluate(
     if split not in SPLITS:
         raise UserError(f"split: no split '{split}'; there are {', '.join(SPLITS)}")
     model, task = load_for_evaluation(place, overrides, device)
+    search = resolve_search(search, model.settings)
     evaluation_set = task.evaluation_set(split)
     batches = watch(f"{search.describe()} on {split}", evaluation_set.batches)
     return judge_predictions(
@@ -68,7 +77,7 @@ def evaluate(
 
 
 def judge_predictions(
-    model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: Search, predictions: list[str]
+    model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: AnySearch, predictions: list[str]
 ) -> RunEvaluation:
     """Return all figures of a model's predictions by a search."""
     metric = build_score(model.settings)
