@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
     from seqcritic.inspecting.load import inspect
     from seqcritic.methods import losses
+    from seqcritic.models.ensemble import EnsembleActor
     from seqcritic.models.hf.actor import HuggingFaceActor
     from seqcritic.report.pages import render_page
     from seqcritic.scores.shared.function import as_score
@@ -37,6 +38,7 @@ _PLACES = {
     "Actor": "contracts.actor",
     "Callback": "training.callbacks",
     "Critic": "contracts.critic",
+    "EnsembleActor": "models.ensemble",
     "HuggingFaceActor": "models.hf.actor",
     "Interrupted": "errors",
     "Method": "contracts.method",
@@ -67,6 +69,7 @@ __all__ = [
     "Actor",
     "Callback",
     "Critic",
+    "EnsembleActor",
     "HuggingFaceActor",
     "Interrupted",
     "Method",

@@ -294,6 +294,14 @@ def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="another model of the same tokens, for an ensemble: probabilities are averaged; may be repeated",
+    )
+    parser.add_argument(
         "--beam", type=_up_to(MOST_AT_ONCE), default=1, metavar="WIDTH", help="beam search (default 1: greedy)"
     )
     parser.add_argument(

@@ -57,15 +57,16 @@ def evaluate(options: argparse.Namespace) -> int:
     from seqcritic.training.watching import watched
 
     _check_search(options)
+    places = [options.run, *options.others]
     rho = options.rho
     if options.tune_rho:
         rho, scores = tune_length_reward(
-            options.run, options.beam, options.overrides, watched, options.device, options.refill
+            places, options.beam, options.overrides, watched, options.device, options.refill
         )
         if not options.json:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
     search = _search(options, rho)
-    result = run(options.run, options.split, options.overrides, search, watched, options.device)
+    result = run(places, options.split, options.overrides, search, watched, options.device)
     if options.json:
         found_by = {"mbr": options.mbr} if options.mbr else {"beam": options.beam, "rho": rho}
         print(json.dumps(seal(result.to_dict() | found_by)))
@@ -93,7 +94,7 @@ def predict(options: argparse.Namespace) -> int:
         sys.stdout.reconfigure(encoding="utf-8")  # as the lines that come in
     if sys.stdin is None:
         raise UserError("standard input is closed; give the lines by a pipe or as predict RUN < FILE")
-    model = load_model(options.run, options.device)
+    model = load_model([options.run, *options.others], options.device)
     search = _search(options, options.rho)
     with LineProgress() as progress:
         for lines in arriving_lines(sys.stdin.fileno()):

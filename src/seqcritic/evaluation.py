@@ -156,10 +156,12 @@ def signature(
     search: AnySearch = GREEDY,
     trained: str = "",
     num_references: str = "1",
+    num_members: int = 1,
 ) -> str:
     """Return what a reader needs to know to obtain the same figure, and the surrogate that was trained for."""
     name, *computation = name_references(metric.signature(), num_references)
     computation += [trained] if trained else []
     place = [f"split:{split}", f"sentences:{num_sentences}"]
     versions = [f"seqcritic:{version('seqcritic')}"]
-    return "|".join([name, *place, *task.conditions(split), search.signature(), *computation, *versions])
+    found_by = [search.signature()] + ([f"ensemble:{num_members}"] if num_members > 1 else [])
+    return "|".join([name, *place, *task.conditions(split), *found_by, *computation, *versions])

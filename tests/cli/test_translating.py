@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from seqcritic.cli import main
@@ -244,6 +245,33 @@ def test_evaluate_by_minimum_bayes_risk(translation_run: Path, capsys: pytest.Ca
     assert told[0]["mbr"] == 6
     assert "|search:mbr:6|utility:sentence-bleu+1:words|seed:1|" in told[0]["signature"]
     assert "|search:mbr:6|utility:length*sentence-chrf:words|" in told[2]["signature"]
+
+
+def test_several_runs_are_an_ensemble(
+    translation_recipe: Path, translation_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other, short = tmp_path / "other", ["method.name=likelihood", "method.likelihood_weight=0", "seed=7"]
+    short += ["phases.actor.updates=40", "phases.train.updates=5"]
+    assert main(["train", str(translation_recipe), "--out", str(other), *short]) == 0
+    lines = ["eins zwei drei.", "hund katze hund.", "vier vier eins zwei katze."]
+    both, alone = load_model([translation_run, other]), load_model(translation_run)
+    sources, mask = alone.task.encode_lines(lines)
+    tokens = torch.tensor([[5, 6, 7]] * 3)
+    with torch.no_grad():
+        mean, first, second = (
+            torch.softmax(actor.score(actor.encode(sources, mask), tokens)[0], dim=2)
+            for actor in (both.actor, alone.actor, load_model(other).actor)
+        )
+    assert torch.allclose(mean, (first + second) / 2, atol=1e-6)
+    result = run("predict", str(translation_run), "--with", str(other), input="".join(f"{line}\n" for line in lines))
+    assert result.stdout.splitlines() == both.predict(lines)
+    capsys.readouterr()
+    assert main(["evaluate", str(translation_run), "--with", str(other), "--beam", "2", "--json"]) == 0
+    assert "|search:beam:2|rho:0|ensemble:2|" in json.loads(capsys.readouterr().out)["signature"]
+    assert load_model([translation_run]).predict(lines) == alone.predict(lines)
+    assert main(["evaluate", str(translation_run), "--with", "spelling-paper"]) == 2
+    (line,) = complaints(capsys.readouterr().err)
+    assert "spelling-paper: reads or writes other tokens than" in line
 
 
 def test_predict_by_minimum_bayes_risk(translation_run: Path):

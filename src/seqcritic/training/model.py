@@ -6,10 +6,10 @@ A run exports one when it finishes; some come with the package.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find
 from seqcritic.errors import UserError
 from seqcritic.evaluation import resolve_search
 from seqcritic.models.build import build_actor
+from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
 from seqcritic.training.device import choose_device
@@ -30,6 +31,10 @@ MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
 SNAPSHOTS_FOLDER = "snapshots"
 PREDICTION_BATCH = 256
+
+Place: TypeAlias = str | Path
+Places: TypeAlias = Place | Sequence[Place]
+"""Where a model is; several are an ensemble."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +117,32 @@ def read_network(place: str | Path, name: str) -> tuple[dict[str, Tensor], dict[
     return read_tensors(folder, name, description), description
 
 
-def load_model(place: str | Path, device: DeviceName = "auto") -> Model:
+def load_model(place: Places, device: DeviceName = "auto") -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
 
-    Where it was trained does not matter.
+    Where it was trained does not matter. Of a list of several their ensemble, with all else of the first.
     """
+    if isinstance(place, str | Path):
+        return _load_one(place, device)
+    models = [_load_one(each, device) for each in place]
+    if not models:
+        raise UserError("load_model: name at least one run or model")
+    for other, name in zip(models[1:], list(place)[1:], strict=True):
+        if _tokens(other) != _tokens(models[0]):
+            raise UserError(f"{name}: reads or writes other tokens than {place[0]}; an ensemble needs the same ones")
+    if len(models) == 1:
+        return models[0]
+    actor = EnsembleActor([model.actor for model in models])
+    return replace(models[0], actor=actor.eval(), description=models[0].description | {"members": len(models)})
+
+
+def _tokens(model: Model) -> tuple[str, dict[str, Any], int, int]:
+    """Return all that says what the numbers of a model's tokens mean."""
+    task = model.task
+    return model.settings.data.task, task.vocabularies(), task.num_source_tokens, task.num_target_tokens
+
+
+def _load_one(place: Place, device: DeviceName) -> Model:
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
     task = build_task(settings.data, vocabularies=description.get("vocabularies"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from seqcritic.bootstrap import interval
@@ -28,7 +27,7 @@ from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
 from seqcritic.settings_io import set_leaves, settings_from
 from seqcritic.training.environment import set_up_process
-from seqcritic.training.model import Model, load_model
+from seqcritic.training.model import Model, Places, load_model
 from seqcritic.training.watching import Watch, unwatched
 
 SPLITS = ("train", "valid", "test")
@@ -57,7 +56,7 @@ class RunEvaluation:
 
 
 def evaluate(
-    place: str | Path,
+    place: Places,
     split: str = "test",
     overrides: Sequence[str] = (),
     search: AnySearch = GREEDY,
@@ -96,6 +95,7 @@ def judge_predictions(
             search,
             surrogate(metric),
             evaluation_set.num_references,
+            model.description.get("members", 1),
         ),
         further=_further_scores(model.settings, task, predictions, evaluation_set),
         sources=evaluation_set.sources,
@@ -105,7 +105,7 @@ def judge_predictions(
     )
 
 
-def load_for_evaluation(place: str | Path, overrides: Sequence[str], device: DeviceName = "auto") -> tuple[Model, Task]:
+def load_for_evaluation(place: Places, overrides: Sequence[str], device: DeviceName = "auto") -> tuple[Model, Task]:
     """Return a model and the task it is judged on, with its own vocabularies."""
     model = load_model(place, device)
     tree = model.settings.model_dump(mode="json")

@@ -7,14 +7,13 @@ only ranks them anew. The grid grows while its best value lies on its edge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from seqcritic.config import DeviceName
 from seqcritic.data.task import Task
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, score_predictions
-from seqcritic.training.model import Model
+from seqcritic.training.model import Model, Places
 from seqcritic.training.run_evaluation import load_for_evaluation
 from seqcritic.training.watching import Watch, unwatched
 
@@ -25,7 +24,7 @@ ALL = 1_000_000  # hypotheses: none is dropped, so no search stops early
 
 
 def tune_length_reward(
-    place: str | Path,
+    place: Places,
     width: int,
     overrides: Sequence[str] = (),
     watch: Watch = unwatched,
