@@ -165,6 +165,12 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="print N predictions a line: score, tab, text; then an empty line",
     )
     predict.add_argument(
+        "--max-length",
+        type=_up_to(MOST_AT_ONCE),
+        metavar="N",
+        help="at most N tokens a prediction, its end counted (default: by its source, the model's settings length.*)",
+    )
+    predict.add_argument(
         "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
     )
     inspect = commands.add_parser(

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +96,8 @@ def predict(options: argparse.Namespace) -> int:
     if sys.stdin is None:
         raise UserError("standard input is closed; give the lines by a pipe or as predict RUN < FILE")
     model = load_model([options.run, *options.others], options.device)
+    if options.max_length:
+        model.actor.limits = replace(model.actor.limits, factor=0.0, extra=options.max_length)
     search = _search(options, options.rho)
     with LineProgress() as progress:
         for lines in arriving_lines(sys.stdin.fileno()):

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pydantic import ValidationError
 
 from seqcritic.config import ScoreSettings, Settings
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.registry import SCORES
 from seqcritic.contracts.score import Array, Score, ScoreOptions
 from seqcritic.data.batch import Batch, EvaluationSet
@@ -25,6 +25,7 @@ from seqcritic.errors import UserError
 from seqcritic.scores.shared.function import FunctionScore, load_score
 
 SURROGATE = "trained:"
+USUAL_LIMITS = LengthLimits()
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,7 @@ def signature(
     trained: str = "",
     num_references: str = "1",
     num_members: int = 1,
+    limits: LengthLimits = USUAL_LIMITS,
 ) -> str:
     """Return what a reader needs to know to obtain the same figure, and the surrogate that was trained for."""
     name, *computation = name_references(metric.signature(), num_references)
@@ -164,4 +166,5 @@ def signature(
     place = [f"split:{split}", f"sentences:{num_sentences}"]
     versions = [f"seqcritic:{version('seqcritic')}"]
     found_by = [search.signature()] + ([f"ensemble:{num_members}"] if num_members > 1 else [])
+    found_by += limits.signature()
     return "|".join([name, *place, *task.conditions(split), *found_by, *computation, *versions])

@@ -274,7 +274,7 @@ def test_several_runs_are_an_ensemble(
     assert "spelling-paper: reads or writes other tokens than" in line
 
 
-def test_predict_by_minimum_bayes_risk(translation_run: Path):
+def test_predict_by_minimum_bayes_risk_and_no_longer_than_asked(translation_run: Path):
     lines = ["eins zwei.", "hund.", "katze vier drei."]
     model = load_model(translation_run)
     expected = model.predict(lines, MinimumBayesRisk(9))
@@ -284,5 +284,7 @@ def test_predict_by_minimum_bayes_risk(translation_run: Path):
     longest = model.predict(lines, MinimumBayesRisk(9, as_score(lambda prediction, reference: len(prediction))))
     assert all(len(ours) >= len(theirs) for ours, theirs in zip(longest, expected, strict=True))
     assert model.predict([lines[1]], MinimumBayesRisk(9)) == [expected[1]]
+    short = run("predict", str(translation_run), "--max-length", "1", input="eins zwei drei.\n")
+    assert len(short.stdout.split()) == 1
     refused = run("predict", str(translation_run), "--mbr", "9", "--nbest", "2", input="")
     assert "--nbest: --mbr chooses one prediction" in refused.stderr

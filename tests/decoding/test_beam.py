@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from seqcritic.config import ActorSettings
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.data.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import Hypothesis, beam_search
 from seqcritic.decoding.expanding import _highest, expand
-from seqcritic.decoding.sampling import default_caps, greedy
+from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses
@@ -149,7 +149,7 @@ def test_width_one_is_greedy_search():
         expected = greedy(actor, sources, mask).tolist()
         for reward, refill in ((0.0, False), (1.0, False), (-1.0, False), (0.0, True)):
             found = beam_search(actor, sources, mask, 1, reward, refill=refill)
-            for row, tokens, cap in zip(found, expected, default_caps(mask).tolist(), strict=True):
+            for row, tokens, cap in zip(found, expected, LengthLimits().of(mask).tolist(), strict=True):
                 finished = END in tokens[:cap]
                 assert len(row) == 1
                 assert row[0].finished == finished

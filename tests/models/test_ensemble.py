@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from seqcritic.config import ActorSettings
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.data.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
-from seqcritic.decoding.sampling import default_caps, greedy, sample
+from seqcritic.decoding.sampling import greedy, sample
 from seqcritic.errors import UserError
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.ensemble import EnsembleActor
@@ -69,7 +69,7 @@ def test_an_ensemble_of_one_is_its_member():
         member, sources, mask, 4, 0.3, num_best=4
     )
     drawn, expected = (
-        sample(actor, actor.encode(sources, mask), default_caps(mask), torch.Generator().manual_seed(1))
+        sample(actor, actor.encode(sources, mask), LengthLimits().of(mask), torch.Generator().manual_seed(1))
         for actor in (ensemble, member)
     )
     assert torch.equal(drawn.tokens, expected.tokens)
@@ -81,10 +81,10 @@ def test_greedy_search_and_samples_are_those_of_the_mean():
     ensemble, (sources, mask) = EnsembleActor(members), pad(SOURCES)
     found = greedy(ensemble, sources, mask)
     mean = sum(probabilities(member, SOURCES, found) for member in members) / 3
-    counted = ensemble.special.up_to_end(found) & (torch.arange(found.shape[1]) < default_caps(mask)[:, None])
+    counted = ensemble.special.up_to_end(found) & (torch.arange(found.shape[1]) < LengthLimits().of(mask)[:, None])
     assert torch.equal(mean.argmax(dim=2)[counted], found[counted])
     assert all(not torch.equal(found, greedy(member, sources, mask)) for member in members)
-    drawn = sample(ensemble, ensemble.encode(sources, mask), default_caps(mask), torch.Generator().manual_seed(1))
+    drawn = sample(ensemble, ensemble.encode(sources, mask), LengthLimits().of(mask), torch.Generator().manual_seed(1))
     mean = sum(probabilities(member, SOURCES, drawn.tokens) for member in members) / 3
     taken = mean.gather(2, drawn.tokens[:, :, None])[:, :, 0].log()
     assert torch.allclose(drawn.log_taken[drawn.mask], taken[drawn.mask], atol=1e-12)

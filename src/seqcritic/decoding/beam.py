@@ -31,7 +31,6 @@ from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.decoding.expanding import expand
-from seqcritic.decoding.sampling import default_caps
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def beam_search(
     refill: bool = False,
 ) -> list[list[Hypothesis]]:
     """Return up to `num_best` hypotheses of each source [B, S], the best first; see `search_memory`."""
-    caps = default_caps(source_mask) if caps is None else caps
+    caps = actor.limits.of(source_mask) if caps is None else caps
     return search_memory(actor, actor.encode(sources, source_mask), caps, width, length_reward, num_best, refill)
 
 

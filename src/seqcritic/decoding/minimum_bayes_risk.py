@@ -28,7 +28,7 @@ from torch import Tensor
 
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.score import Decode, Scorable, Score
-from seqcritic.decoding.sampling import default_caps, draw_tokens
+from seqcritic.decoding.sampling import draw_tokens
 from seqcritic.draws import BITS
 from seqcritic.tensors import rows as all_rows
 
@@ -99,7 +99,7 @@ def draw_candidates(
     actor: Actor, sources: Tensor, source_mask: Tensor, num_samples: int, seed: int
 ) -> list[Candidates]:
     """Return the different ones of so many samples of each source [B, S]."""
-    caps = default_caps(source_mask)
+    caps = actor.limits.of(source_mask)
     steps = int(caps.max())
     # [B * M, T]
     numbers = torch.cat(

@@ -87,15 +87,10 @@ def collect(columns: list[tuple[Tensor, ...]], batch: int, padding: int) -> Samp
     return Sample(padded[0].masked_fill(~mask, padding), mask, probabilities, *padded[1:])
 
 
-def default_caps(source_mask: Tensor) -> Tensor:
-    """Return how many tokens [B], the end token counted, a search may emit: twice the source's length plus ten."""
-    return 2 * source_mask.sum(dim=1) + 10
-
-
 @torch.no_grad()
 def greedy(actor: Actor, sources: Tensor, source_mask: Tensor) -> Tensor:
     """Return the most probable token at each step, [B, T], padded after the end; see `decode_greedily`."""
-    return decode_greedily(actor, actor.encode(sources, source_mask), default_caps(source_mask))
+    return decode_greedily(actor, actor.encode(sources, source_mask), actor.limits.of(source_mask))
 
 
 @torch.no_grad()

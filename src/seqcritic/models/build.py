@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from seqcritic.config import Settings
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.critic import Critic
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.critic import RecurrentCritic
@@ -15,7 +15,9 @@ def build_actor(
     settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
 ) -> Actor:
     """Return an actor with fresh weights."""
-    return RecurrentActor(settings.actor, num_source_tokens, num_target_tokens, generator)
+    actor = RecurrentActor(settings.actor, num_source_tokens, num_target_tokens, generator)
+    actor.limits = LengthLimits(settings.length.factor, settings.length.extra)
+    return actor
 
 
 def build_critic(settings: Settings, actor: Actor, generator: torch.Generator) -> Critic:

@@ -41,6 +41,7 @@ class EnsembleActor(Actor):
                 )
         self._members = nn.ModuleList(members)
         self.num_tokens, self.special = first.num_tokens, first.special
+        self.limits = first.limits
         self.state_size = sum(member.state_size for member in members)
         self.fixed_size_state = all(member.fixed_size_state for member in members)
         self.repeats_masks = all(member.repeats_masks for member in members)

@@ -96,6 +96,7 @@ def judge_predictions(
             surrogate(metric),
             evaluation_set.num_references,
             model.description.get("members", 1),
+            model.actor.limits,
         ),
         further=_further_scores(model.settings, task, predictions, evaluation_set),
         sources=evaluation_set.sources,
