@@ -8,6 +8,7 @@ import torch
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.sampling import decode_greedily
 from seqcritic.models.hf.actor import HuggingFaceActor
+from seqcritic.tensors import rows
 from tiny_models import END, NUM_TOKENS, PADDING, make_model
 
 NUM_SOURCES, LONGEST, CAP = 200, 9, 12
@@ -93,3 +94,24 @@ def test_width_one_is_greedy_search(family: str):
     greedy = decode_greedily(actor, actor.encode(sources, mask), caps).tolist()
     for [best], tokens in zip(beam_search(actor, sources, mask, 1, caps=caps, refill=True), greedy, strict=True):
         assert best.tokens == (tokens[: tokens.index(END)] if best.finished else tokens)
+
+
+@pytest.mark.parametrize("family", ["t5", "bart", "gpt2"])
+def test_a_beam_that_covers_everything_is_brute_force(family: str):
+    actor, (sources, mask) = make_actor(family), make_sources()
+    sources, mask, cap = sources[:2], mask[:2], 2
+    found = beam_search(actor, sources, mask, NUM_TOKENS**2, caps=torch.full((2,), cap), num_best=20, refill=True)
+    others = [token for token in range(NUM_TOKENS) if token not in (END, PADDING)]
+    every = [[END, PADDING]] + [[first, second] for first in others for second in [*others, END]]
+    tokens = torch.tensor(every)
+    counted = actor.special.up_to_end(tokens)
+    for row in range(2):
+        one = slice(row, row + 1)
+        with torch.no_grad():
+            memory = rows.repeat(actor.encode(sources[one], mask[one]), len(every))
+            log_probs = torch.log_softmax(actor.score(memory, tokens)[0], dim=2)
+        scores = (log_probs.gather(2, tokens[:, :, None])[:, :, 0] * counted).sum(dim=1)
+        best = scores.sort(descending=True)
+        assert [each.score for each in found[row]] == pytest.approx(best.values[:20].tolist(), abs=1e-4)
+        first = [token for token in every[int(best.indices[0])] if token not in (END, PADDING)]
+        assert found[row][0].tokens == first
