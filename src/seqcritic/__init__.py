@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from seqcritic.contracts.score import Score
     from seqcritic.contracts.task import Task
     from seqcritic.data.pairs_in_memory import pairs
+    from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
     from seqcritic.decoding.search import Search
     from seqcritic.diagnosing.diagnose import diagnose
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
     from seqcritic.inspecting.load import inspect
     from seqcritic.methods import losses
+    from seqcritic.models.ensemble import EnsembleActor
     from seqcritic.models.hf.actor import HuggingFaceActor
     from seqcritic.report.pages import render_page
     from seqcritic.scores.shared.function import as_score
@@ -44,9 +46,11 @@ _PLACES = {
     "Codec": "contracts.codec",
     "Critic": "contracts.critic",
     "EvaluationSet": "contracts.batch",
+    "EnsembleActor": "models.ensemble",
     "HuggingFaceActor": "models.hf.actor",
     "Interrupted": "errors",
     "Method": "contracts.method",
+    "MinimumBayesRisk": "decoding.minimum_bayes_risk",
     "Model": "training.model",
     "NonFiniteError": "errors",
     "Score": "contracts.score",
@@ -80,10 +84,12 @@ __all__ = [
     "Callback",
     "Codec",
     "Critic",
+    "EnsembleActor",
     "EvaluationSet",
     "HuggingFaceActor",
     "Interrupted",
     "Method",
+    "MinimumBayesRisk",
     "Model",
     "NonFiniteError",
     "Score",

@@ -174,6 +174,12 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="print N predictions a line: score, tab, text; then an empty line",
     )
     predict.add_argument(
+        "--max-length",
+        type=_up_to(MOST_AT_ONCE),
+        metavar="N",
+        help="at most N tokens a prediction, its end counted (default: by its source, the model's settings length.*)",
+    )
+    predict.add_argument(
         "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
     )
     inspect = commands.add_parser(
@@ -303,10 +309,32 @@ def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--with",
+        dest="others",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="another model of the same tokens, for an ensemble: probabilities are averaged; may be repeated",
+    )
+    parser.add_argument(
         "--beam", type=_up_to(MOST_AT_ONCE), default=1, metavar="WIDTH", help="beam search (default 1: greedy)"
     )
     parser.add_argument(
         "--rho", type=float, default=0.0, metavar="R", help="what each token adds to the score of a hypothesis"
+    )
+    parser.add_argument(
+        "--refill",
+        action="store_true",
+        help="hypotheses that have ended take up no places of the beam, as in Hugging Face's generate",
+    )
+    parser.add_argument(
+        "--mbr",
+        type=_up_to(MOST_AT_ONCE),
+        metavar="N",
+        help="minimum Bayes risk: of N samples the one that scores best against all of them",
+    )
+    parser.add_argument(
+        "--utility", metavar="SCORE", help="with --mbr: compare by this score (default: the one trained for)"
     )
 
 

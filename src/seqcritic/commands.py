@@ -7,14 +7,18 @@ import io
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqcritic.bounds import LARGEST
 from seqcritic.digests import seal
 from seqcritic.errors import UserError
 from seqcritic.settings_io import load_recipe, recipe_description, recipe_names, to_yaml, with_method
 from seqcritic.training.packaged import packaged_names, summary
+
+if TYPE_CHECKING:
+    from seqcritic.decoding.search import AnySearch
 
 
 def train(options: argparse.Namespace) -> int:
@@ -52,20 +56,24 @@ def compare(options: argparse.Namespace) -> int:
 
 def evaluate(options: argparse.Namespace) -> int:
     """Print the score of a model with its interval and signature."""
-    from seqcritic.decoding.search import Search
     from seqcritic.training.run_evaluation import evaluate as run
     from seqcritic.training.tuning import tune_length_reward
     from seqcritic.training.watching import watched
 
     _check_search(options)
+    places = [options.run, *options.others]
     rho = options.rho
     if options.tune_rho:
-        rho, scores = tune_length_reward(options.run, options.beam, options.overrides, watched, options.device)
+        rho, scores = tune_length_reward(
+            places, options.beam, options.overrides, watched, options.device, options.refill
+        )
         if not options.json:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
-    result = run(options.run, options.split, options.overrides, Search(options.beam, rho), watched, options.device)
+    search = _search(options, rho)
+    result = run(places, options.split, options.overrides, search, watched, options.device)
     if options.json:
-        print(json.dumps(seal(result.to_dict() | {"beam": options.beam, "rho": rho})))
+        found_by = {"mbr": options.mbr} if options.mbr else {"beam": options.beam, "rho": rho}
+        print(json.dumps(seal(result.to_dict() | found_by)))
         return 0
     low, high = result.interval
     print(f"{result.score_name} {result.score:.2f}  (95 % interval {low:.2f} to {high:.2f})")
@@ -82,17 +90,21 @@ def predict(options: argparse.Namespace) -> int:
     from seqcritic.training.streaming import LineProgress, arriving_lines
 
     _check_search(options)
+    if options.nbest and options.mbr:
+        raise UserError("--nbest: --mbr chooses one prediction; take one of the two")
     if options.nbest and options.nbest > options.beam:
         raise UserError(f"--nbest {options.nbest} needs a --beam at least as wide")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # as the lines that come in
     if sys.stdin is None:
         raise UserError("standard input is closed; give the lines by a pipe or as predict RUN < FILE")
-    model = load_model(options.run, options.device)
-    search = Search(options.beam, options.rho)
+    model = load_model([options.run, *options.others], options.device)
+    if options.max_length:
+        model.actor.limits = replace(model.actor.limits, factor=0.0, extra=options.max_length)
+    search = _search(options, options.rho)
     with LineProgress() as progress:
         for lines in arriving_lines(sys.stdin.fileno()):
-            if options.nbest:
+            if options.nbest and isinstance(search, Search):
                 for found in model.predict_several(lines, search, options.nbest, options.raw):
                     sys.stdout.write("".join(f"{score:.4f}\t{text}\n" for score, text in found) + "\n")
             else:
@@ -232,11 +244,28 @@ def env(options: argparse.Namespace) -> int:
     return 0
 
 
+def _search(options: argparse.Namespace, rho: float) -> AnySearch:
+    from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
+    from seqcritic.decoding.search import Search
+
+    if options.mbr:
+        return MinimumBayesRisk(options.mbr, options.utility)
+    return Search(options.beam, rho, options.refill)
+
+
 def _check_search(options: argparse.Namespace) -> None:
+    if options.mbr:
+        for name, default in {"beam": 1, "rho": 0.0, "refill": False, "tune_rho": False}.items():
+            if getattr(options, name, default) != default:
+                raise UserError(f"--mbr: samples are drawn, not searched for; leave out --{name.replace('_', '-')}")
+    elif options.utility:
+        raise UserError("--utility: what samples are compared by; give --mbr with their number")
     if not abs(options.rho) <= LARGEST:  # nor is NaN
         raise UserError(f"--rho: {options.rho} is not a finite number of at most {LARGEST:g}")
     if options.rho and options.beam == 1:
         raise UserError("--rho: greedy search has no length reward; give --beam with a width of at least 2")
+    if options.refill and options.beam == 1:
+        raise UserError("--refill: greedy search has no beam to fill; give --beam with a width of at least 2")
 
 
 def _check_outs(outs: list[str]) -> None:

@@ -146,6 +146,13 @@ class TrainingSettings(Section):
     tensorboard: bool = Field(False, description="write TensorBoard files too (needs the extra 'tensorboard')")
 
 
+class LengthSettings(Section):
+    """How long a prediction may grow, in evaluation and in use: factor · source + extra tokens, its end counted."""
+
+    factor: Weight = Field(2.0, description="times the source's tokens, its end token counted")
+    extra: Positive = Field(10, description="so many tokens more")
+
+
 class StartSettings(Section):
     """Trained networks to start from: a finished run or a model folder."""
 
@@ -211,6 +218,7 @@ class Settings(Section):
     method: MethodField = Field(default_factory=method_settings)
     phases: PhasesSettings = PhasesSettings()
     training: TrainingSettings = TrainingSettings()
+    length: LengthSettings = LengthSettings()
     start: StartSettings = StartSettings()
     compare: CompareSettings = CompareSettings()
 

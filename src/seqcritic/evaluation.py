@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from seqcritic.config import Settings
-from seqcritic.contracts.actor import Actor
+from pydantic import ValidationError
+
+from seqcritic.config import ScoreSettings, Settings
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.batch import Batch, EvaluationSet
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.registry import SCORES
@@ -18,11 +20,13 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.codecs.text import options_of_tokens
 from seqcritic.data_settings import OBJECT, OwnTaskSettings, TranslationSettings
-from seqcritic.decoding.search import GREEDY, Search, find_best
+from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
+from seqcritic.decoding.search import GREEDY, AnySearch, find_best
 from seqcritic.errors import UserError
 from seqcritic.scores.shared.function import FunctionScore, load_score
 
 SURROGATE = "trained:"
+USUAL_LIMITS = LengthLimits()
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,22 @@ def score_options(settings: Settings, codec: Codec | None = None) -> ScoreOption
     return replace(chosen, normalise=score.normalise, capped=score.capped)
 
 
+def resolve_search(search: AnySearch, settings: Settings, codec: Codec, own: Callable[[], Score]) -> AnySearch:
+    """Return a search as a model makes it: samples are compared by its own score, if by no other."""
+    if not isinstance(search, MinimumBayesRisk) or isinstance(search.utility, Score):
+        return search
+    if search.utility is None:
+        utility = own()
+    else:
+        try:
+            score = ScoreSettings.model_validate({**settings.score.model_dump(), "name": search.utility})
+        except ValidationError as error:
+            told = str(error.errors()[0]["ctx"]["error"])
+            raise UserError(told.replace("score.name:", "utility:")) from None
+        utility = build_score(settings.model_copy(update={"score": score}), codec)
+    return replace(search, utility=utility)
+
+
 def is_function(settings: Settings) -> bool:
     """Return whether the score is a user's own, `module:function`."""
     return ":" in settings.score.name
@@ -94,7 +114,7 @@ def judge(
     task: Task,
     evaluation_set: EvaluationSet,
     metric: Score,
-    search: Search = GREEDY,
+    search: AnySearch = GREEDY,
     between_batches: Callable[[], None] = lambda: None,
 ) -> Judgement:
     """Predict by a search and score; `between_batches` may raise to break off."""
@@ -105,13 +125,14 @@ def judge(
     return score_predictions(predictions, evaluation_set, metric)
 
 
-def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: Search) -> list[str]:
+def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: AnySearch) -> list[str]:
     """Return the predictions of a search as text."""
-    return [
-        prediction
-        for batch in batches
-        for prediction in task.codec.texts(find_best(actor, batch.sources, batch.source_mask, search))
-    ]
+    predictions: list[str] = []
+    for batch in batches:
+        read_sources = None if batch.texts is None else batch.texts.sources
+        found = find_best(actor, batch.sources, batch.source_mask, search, task.codec.decode, read_sources)
+        predictions += task.codec.texts(found)
+    return predictions
 
 
 def score_predictions(predictions: list[str], evaluation_set: EvaluationSet, metric: Score) -> Judgement:
@@ -133,13 +154,17 @@ def signature(
     metric: Score,
     split: str,
     num_sentences: int,
-    search: Search = GREEDY,
+    search: AnySearch = GREEDY,
     trained: str = "",
     num_references: str = "1",
+    num_members: int = 1,
+    limits: LengthLimits = USUAL_LIMITS,
 ) -> str:
     """Return what a reader needs to know to obtain the same figure, and the surrogate that was trained for."""
     name, *computation = name_references(metric.signature(), num_references)
     computation += [trained] if trained else []
     place = [f"split:{split}", f"sentences:{num_sentences}"]
     versions = [f"seqcritic:{version('seqcritic')}"]
-    return "|".join([name, *place, *task.conditions(split), search.signature(), *computation, *versions])
+    found_by = [search.signature()] + ([f"ensemble:{num_members}"] if num_members > 1 else [])
+    found_by += limits.signature()
+    return "|".join([name, *place, *task.conditions(split), *found_by, *computation, *versions])

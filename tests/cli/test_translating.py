@@ -7,10 +7,13 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from seqcritic.cli import main
+from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.errors import UserError
+from seqcritic.scores.shared.function import as_score
 from seqcritic.training.model import load_model
 from seqcritic.training.run_evaluation import evaluate
 from support import complaints, records, run
@@ -216,11 +219,72 @@ def test_a_faulty_function_ends_the_training_with_one_line(
     ("options", "told"),
     [
         (["--rho", "0.5"], "--rho: greedy search has no length reward"),
+        (["--refill"], "--refill: greedy search has no beam to fill"),
+        (["--mbr", "4", "--beam", "2"], "--mbr: samples are drawn, not searched for; leave out --beam"),
+        (["--mbr", "4", "--refill"], "--mbr: samples are drawn, not searched for; leave out --refill"),
+        (["--mbr", "4", "--tune-rho"], "--mbr: samples are drawn, not searched for; leave out --tune-rho"),
+        (["--utility", "chrf"], "--utility: what samples are compared by; give --mbr"),
+        (["--mbr", "4", "--utility", "blue"], "utility: unknown score 'blue' (did you mean 'bleu'?)"),
         (["--rho", "nan", "--beam", "2"], "--rho: nan is not a finite number"),
     ],
 )
-def test_a_length_reward_without_a_use_is_refused(
+def test_a_search_that_makes_no_sense_is_refused(
     options: list[str], told: str, translation_run: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert main(["evaluate", str(translation_run), *options]) == 2
-    assert told in capsys.readouterr().err
+    (line,) = complaints(capsys.readouterr().err)
+    assert told in line
+
+
+def test_evaluate_by_minimum_bayes_risk(translation_run: Path, capsys: pytest.CaptureFixture[str]):
+    told = []
+    for options in ([], [], ["--utility", "chrf"]):
+        assert main(["evaluate", str(translation_run), "--mbr", "6", "--json", *options]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1], "samples are seeded"
+    assert told[0]["mbr"] == 6
+    assert "|search:mbr:6|utility:sentence-bleu+1:words|seed:1|" in told[0]["signature"]
+    assert "|search:mbr:6|utility:length*sentence-chrf:words|" in told[2]["signature"]
+
+
+def test_several_runs_are_an_ensemble(
+    translation_recipe: Path, translation_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other, short = tmp_path / "other", ["method.name=likelihood", "method.likelihood_weight=0", "seed=7"]
+    short += ["phases.actor.updates=40", "phases.train.updates=5"]
+    assert main(["train", str(translation_recipe), "--out", str(other), *short]) == 0
+    lines = ["eins zwei drei.", "hund katze hund.", "vier vier eins zwei katze."]
+    both, alone = load_model([translation_run, other]), load_model(translation_run)
+    sources, mask = alone.task.encode_lines(lines)
+    tokens = torch.tensor([[5, 6, 7]] * 3)
+    with torch.no_grad():
+        mean, first, second = (
+            torch.softmax(actor.score(actor.encode(sources, mask), tokens)[0], dim=2)
+            for actor in (both.actor, alone.actor, load_model(other).actor)
+        )
+    assert torch.allclose(mean, (first + second) / 2, atol=1e-6)
+    result = run("predict", str(translation_run), "--with", str(other), input="".join(f"{line}\n" for line in lines))
+    assert result.stdout.splitlines() == both.predict(lines)
+    capsys.readouterr()
+    assert main(["evaluate", str(translation_run), "--with", str(other), "--beam", "2", "--json"]) == 0
+    assert "|search:beam:2|rho:0|ensemble:2|" in json.loads(capsys.readouterr().out)["signature"]
+    assert load_model([translation_run]).predict(lines) == alone.predict(lines)
+    assert main(["evaluate", str(translation_run), "--with", "spelling-paper"]) == 2
+    (line,) = complaints(capsys.readouterr().err)
+    assert "spelling-paper: reads or writes other tokens than" in line
+
+
+def test_predict_by_minimum_bayes_risk_and_no_longer_than_asked(translation_run: Path):
+    lines = ["eins zwei.", "hund.", "katze vier drei."]
+    model = load_model(translation_run)
+    expected = model.predict(lines, MinimumBayesRisk(9))
+    result = run("predict", str(translation_run), "--mbr", "9", input="".join(f"{line}\n" for line in lines))
+    assert result.stdout.splitlines() == expected
+    # Compared by the length of what is written alone, the longest sample wins.
+    longest = model.predict(lines, MinimumBayesRisk(9, as_score(lambda prediction, reference: len(prediction))))
+    assert all(len(ours) >= len(theirs) for ours, theirs in zip(longest, expected, strict=True))
+    assert model.predict([lines[1]], MinimumBayesRisk(9)) == [expected[1]]
+    short = run("predict", str(translation_run), "--max-length", "1", input="eins zwei drei.\n")
+    assert len(short.stdout.split()) == 1
+    refused = run("predict", str(translation_run), "--mbr", "9", "--nbest", "2", input="")
+    assert "--nbest: --mbr chooses one prediction" in refused.stderr

@@ -21,6 +21,7 @@ from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.critic import RecurrentCritic
+from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.models.settings import GruActorSettings, GruCriticSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors import rows
@@ -41,6 +42,7 @@ ACTORS = {
     "recurrent, projected": lambda: make_recurrent(read_out=3),
     "lstm": lambda: make_actor(LstmActor),
     "growing": lambda: make_actor(GrowingActor),
+    "ensemble": lambda: EnsembleActor([make_recurrent(), make_recurrent(encoder="window", tied=True)]),
 }
 every_actor = pytest.mark.parametrize("actor", [make() for make in ACTORS.values()], ids=list(ACTORS))
 TOKENS = torch.tensor([[3, 1, 4, 2], [1, 2, 2, 1], [4, 4, 2, 3]])

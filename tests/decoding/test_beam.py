@@ -7,11 +7,12 @@ from itertools import product
 import pytest
 import torch
 
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import Hypothesis, beam_search
 from seqcritic.decoding.expanding import _highest, expand
-from seqcritic.decoding.sampling import default_caps, greedy
+from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.hypotheses import Hypotheses
@@ -60,19 +61,22 @@ def enumerate_all(actor: RecurrentActor, source: list[int], reward: float, cap: 
     return ranked([make(tokens, score, reward) for tokens, score in scored])
 
 
-def search_plainly(actor: RecurrentActor, source: list[int], width: int, reward: float, cap: int) -> list[Hypothesis]:
+def search_plainly(
+    actor: RecurrentActor, source: list[int], width: int, reward: float, cap: int, refill: bool = False
+) -> list[Hypothesis]:
     """The same search without batch, cached state or early stopping: every prefix is scored from its beginning."""
     live: list[tuple[int, ...]] = [()]
     closed: list[Hypothesis] = []
     for length in range(1, cap + 1):
         expansions = [(*prefix, token) for prefix in live for token in range(actor.num_tokens)]
         scored = zip(expansions, rescore(actor, source, expansions), strict=True)
-        kept = sorted(scored, key=lambda pair: pair[1], reverse=True)[:width]
+        best_first = sorted(scored, key=lambda pair: pair[1], reverse=True)
+        kept = best_first[:width]
         closed += [make(tokens, score, reward) for tokens, score in kept if tokens[-1] == END or length == cap]
-        live = [tokens for tokens, _ in kept if tokens[-1] != END]
+        live = [tokens for tokens, _ in (best_first if refill else kept) if tokens[-1] != END][:width]
         if not live:
             break
-    return ranked(closed)
+    return sorted(closed, key=lambda h: h.score, reverse=True) if refill else ranked(closed)
 
 
 def assert_same(found: list[Hypothesis], expected: list[Hypothesis], tolerance: float = 1e-9) -> None:
@@ -102,14 +106,39 @@ def test_a_large_reward_takes_the_longest_and_a_large_penalty_the_shortest():
     assert [row[0].tokens for row in shortest] == [[]] * len(SOURCES)
 
 
+@pytest.mark.parametrize("refill", [False, True])
 @pytest.mark.parametrize("width", [1, 2, 3, 7])
 @pytest.mark.parametrize("seed", range(4))
-def test_narrow_beams_equal_a_search_that_keeps_no_state(width: int, seed: int):
+def test_narrow_beams_equal_a_search_that_keeps_no_state(width: int, seed: int, refill: bool):
     actor, caps = make_actor(seed), [7, 4, 6, 5]
     for reward in (0.0, 0.8, -0.3):
-        found = beam_search(actor, *pad(SOURCES), width, reward, torch.tensor(caps), EVERYTHING)
-        for row, source, cap in zip(found, SOURCES, caps, strict=True):
-            assert_same(row, search_plainly(actor, source, width, reward, cap))
+        for num_best in (1, EVERYTHING):
+            found = beam_search(actor, *pad(SOURCES), width, reward, torch.tensor(caps), num_best, refill)
+            for row, source, cap in zip(found, SOURCES, caps, strict=True):
+                assert_same(row, search_plainly(actor, source, width, reward, cap, refill)[:num_best])
+
+
+def test_both_searchers_refill_alike(monkeypatch: pytest.MonkeyPatch):
+    caps, actors = torch.full((len(SOURCES),), 6), [make_actor(seed, end_bias=2.0) for seed in range(8)]
+
+    def search_all(refill: bool) -> list[list[Hypothesis]]:
+        return [row for actor in actors for row in beam_search(actor, *pad(SOURCES), 3, 0.8, caps, 9, refill)]
+
+    plain, own = search_all(False), search_all(True)
+    monkeypatch.setattr(RecurrentActor, "searcher", Actor.searcher)
+    for row, expected in zip(search_all(True), own, strict=True):
+        assert_same(row, expected)
+    assert sum(row[0] != other[0] for row, other in zip(plain, own, strict=True)) > 5
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+def test_a_refilled_beam_that_covers_everything_is_brute_force(reward: float):
+    actor, caps = make_actor(1, 4), [4, 2, 3, 1]
+    for row, source, cap in zip(
+        beam_search(actor, *pad(SOURCES), 108, reward, torch.tensor(caps), EVERYTHING, True), SOURCES, caps, strict=True
+    ):
+        expected = enumerate_all(actor, source, reward, cap)
+        assert_same(row, sorted(expected, key=lambda h: h.score, reverse=True))
 
 
 def test_width_one_is_greedy_search():
@@ -118,9 +147,9 @@ def test_width_one_is_greedy_search():
         actor = make_actor(seed, end_bias=-2.0 if seed % 2 else 0.0)
         sources, mask = pad(SOURCES)
         expected = greedy(actor, sources, mask).tolist()
-        for reward in (0.0, 1.0, -1.0):
-            found = beam_search(actor, sources, mask, 1, reward)
-            for row, tokens, cap in zip(found, expected, default_caps(mask).tolist(), strict=True):
+        for reward, refill in ((0.0, False), (1.0, False), (-1.0, False), (0.0, True)):
+            found = beam_search(actor, sources, mask, 1, reward, refill=refill)
+            for row, tokens, cap in zip(found, expected, LengthLimits().of(mask).tolist(), strict=True):
                 finished = END in tokens[:cap]
                 assert len(row) == 1
                 assert row[0].finished == finished

@@ -64,6 +64,29 @@ class SpecialTokens:
         return torch.tensor([token for token in range(num_tokens) if token not in special])
 
 
+@dataclass(frozen=True)
+class LengthLimits:
+    """How long an answer that is searched for or drawn for use may grow: factor · |X| + extra tokens, its end counted.
+
+    |X| counts the source's tokens with its end token.
+    """
+
+    factor: float = 2.0
+    extra: int = 10
+
+    def of(self, source_mask: Tensor) -> Tensor:
+        """The most tokens [B] of answers to sources with this mask [B, S]; parts of a token are left out."""
+        lengths = source_mask.sum(dim=1)
+        if self.factor == int(self.factor):
+            return int(self.factor) * lengths + self.extra
+        # On the CPU: not every device has float64, and 1.1 times 10 must not be 10.99999.
+        return (self.factor * lengths.cpu().double() + 1e-9).long().to(lengths.device) + self.extra
+
+    def signature(self) -> list[str]:
+        """What a score's signature says of it: nothing of the usual limits."""
+        return [] if self == LengthLimits() else [f"length:{self.factor:g}*source+{self.extra}"]
+
+
 class OutputLayer(Protocol):
     """The linear layer of an actor's logits, W x + b with x = inputs(features), for sums that are fused with it."""
 
@@ -110,6 +133,8 @@ class Actor(nn.Module, ABC):
     state_size: int
     """H of `view`; 0: methods and critics that read views are refused."""
     special: SpecialTokens
+    limits: LengthLimits = LengthLimits()
+    """How long answers may grow where no reference tells."""
     fixed_size_state: bool = False
     """True where states of different steps have one shape, as a GRU's: they can then be joined."""
     repeats_masks: bool = True

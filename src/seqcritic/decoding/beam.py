@@ -6,7 +6,12 @@ The score ranks the candidates that have ended and decides when to stop; it neve
 most probable expansions of all live hypotheses are kept, by log-probability alone; those that emit the end token leave
 the beam, the others live on, and the places left empty are filled only by the expansions of the next step. So width 1
 is greedy search (an end token that wins leaves nothing alive), and a width that every step's expansions fit into
-enumerates all sequences. Filling the places at once, with the next best expansions, would break the first.
+enumerates all sequences.
+
+With `refill` the places are filled at once, by the next best expansions that do not end, so `width` hypotheses live on
+at every step; and what meets the cap unfinished ranks by its score like what has ended. That is the search of
+Hugging Face's `generate(num_beams=width, length_penalty=0, early_stopping="never")`, whose score has no ρ. Without ρ
+width 1 is greedy search here too: what lives on after an end token that won is less probable than what has ended.
 
 A row stops once no live hypothesis can still beat its `num_best` finished ones, or at its cap. The bound is exact, so
 the result is that of running to the cap: log-probabilities only fall, and a hypothesis that ends within its cap has
@@ -26,7 +31,6 @@ from torch import Tensor
 
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.decoding.expanding import expand
-from seqcritic.decoding.sampling import default_caps
 
 
 @dataclass(frozen=True)
@@ -48,20 +52,28 @@ def beam_search(
     length_reward: float = 0.0,
     caps: Tensor | None = None,
     num_best: int = 1,
+    refill: bool = False,
 ) -> list[list[Hypothesis]]:
     """Return up to `num_best` hypotheses of each source [B, S], the best first; see `search_memory`."""
-    caps = default_caps(source_mask) if caps is None else caps
-    return search_memory(actor, actor.encode(sources, source_mask), caps, width, length_reward, num_best)
+    caps = actor.limits.of(source_mask) if caps is None else caps
+    return search_memory(actor, actor.encode(sources, source_mask), caps, width, length_reward, num_best, refill)
 
 
 @torch.no_grad()
 def search_memory(
-    actor: Actor, memory: Memory, caps: Tensor, width: int, length_reward: float = 0.0, num_best: int = 1
+    actor: Actor,
+    memory: Memory,
+    caps: Tensor,
+    width: int,
+    length_reward: float = 0.0,
+    num_best: int = 1,
+    refill: bool = False,
 ) -> list[list[Hypothesis]]:
     """Return up to `num_best` hypotheses of each encoded source, the best first.
 
     A row emits at most caps [B] tokens, its end token counted. What meets the cap unfinished ranks after all that
-    finished, and only fills a list that would be too short. Memory grows with B · width · S.
+    finished, and only fills a list that would be too short; with `refill` it ranks by its score. Memory grows with
+    B · width · S.
     """
     if width < 1 or num_best < 1 or bool((caps < 1).any()):
         raise ValueError("beam search needs a width, a number of hypotheses and caps of at least 1")
@@ -73,23 +85,32 @@ def search_memory(
     trail: list[tuple[Tensor, Tensor]] = []  # of each step: parents, as places in [R * W] before it, and tokens
     results: list[list[Hypothesis]] = [[] for _ in range(len(caps))]
     to_beat = torch.full(caps.shape, -torch.inf, dtype=precise, device=caps.device)  # [B]
+    rank = _rank_by_score if refill else _rank
+    # Each hypothesis can end in so many ways: of so many expansions at least `width` do not end.
+    num_kept = width * (1 + len(actor.special.end)) if refill else width
 
     for length in range(1, int(caps.max()) + 1):
         num_rows, num_live = log_probs.shape
-        log_probs, parents, chosen = expand(search.logits(live), log_probs, width)
+        log_probs, parents, chosen = expand(search.logits(live), log_probs, num_kept)
         parents += torch.arange(num_rows, device=rows.device)[:, None] * num_live
         capped = caps[rows] == length
         ended = actor.special.is_end(chosen)
         closed = (log_probs > -torch.inf) & (ended | capped[:, None])
+        closed[:, width:] = False  # what only refills
         if bool(closed.any()):
             emitted = _trace(trail, parents[closed], chosen[closed])
             columns = (rows[closed.nonzero()[:, 0]], emitted, ended[closed], log_probs[closed])
             for row, tokens, finished, log_prob in zip(*(column.tolist() for column in columns), strict=True):
-                insort(results[row], _close(tokens, finished, log_prob, length_reward), key=_rank)
+                insort(results[row], _close(tokens, finished, log_prob, length_reward), key=rank)
                 del results[row][num_best:]
                 if len(results[row]) == num_best:
                     to_beat[row] = results[row][-1].score
 
+        if refill:
+            going_on = ended.sort(dim=1, stable=True).indices[:, :width]  # what has not ended first, the order kept
+            log_probs, parents, chosen, ended = (
+                field.gather(1, going_on) for field in (log_probs, parents, chosen, ended)
+            )
         log_probs = log_probs.masked_fill(ended, -torch.inf)
         going = ~capped & (_bound(log_probs, length_reward, length, caps[rows]) > to_beat[rows])
         if not bool(going.all()):
@@ -124,3 +145,7 @@ def _close(emitted: list[int], finished: bool, log_prob: float, length_reward: f
 
 def _rank(hypothesis: Hypothesis) -> tuple[bool, float]:
     return not hypothesis.finished, -hypothesis.score
+
+
+def _rank_by_score(hypothesis: Hypothesis) -> tuple[bool, float]:
+    return False, -hypothesis.score

@@ -5,6 +5,7 @@ Shapes: B examples, S source tokens, T steps, V vocabulary, H state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -86,15 +87,10 @@ def collect(columns: list[tuple[Tensor, ...]], batch: int, padding: int) -> Samp
     return Sample(padded[0].masked_fill(~mask, padding), mask, probabilities, *padded[1:])
 
 
-def default_caps(source_mask: Tensor) -> Tensor:
-    """Return how many tokens [B], the end token counted, a search may emit: twice the source's length plus ten."""
-    return 2 * source_mask.sum(dim=1) + 10
-
-
 @torch.no_grad()
 def greedy(actor: Actor, sources: Tensor, source_mask: Tensor) -> Tensor:
     """Return the most probable token at each step, [B, T], padded after the end; see `decode_greedily`."""
-    return decode_greedily(actor, actor.encode(sources, source_mask), default_caps(source_mask))
+    return decode_greedily(actor, actor.encode(sources, source_mask), actor.limits.of(source_mask))
 
 
 @torch.no_grad()
@@ -103,11 +99,29 @@ def decode_greedily(actor: Actor, memory: Memory, caps: Tensor) -> Tensor:
 
     A row that never ends is cut at caps [B] tokens; rows leave the batch as they finish.
     """
+    return _decode(actor, memory, caps, lambda logits, rows, step: logits.argmax(dim=1))
+
+
+@torch.no_grad()
+def draw_tokens(actor: Actor, memory: Memory, caps: Tensor, numbers: Tensor) -> Tensor:
+    """Return samples [B, T], padded after the end, that random numbers [T, B] choose; nothing else is kept of them."""
+
+    def pick(logits: Tensor, rows: Tensor, step: int) -> Tensor:
+        distribution = torch.softmax(logits, dim=1)
+        if not bool(torch.isfinite(distribution).all()):
+            raise NonFiniteError("a probability of the sampling actor is not finite")
+        return choose(distribution, numbers[step, rows])
+
+    return _decode(actor, memory, caps, pick)
+
+
+def _decode(actor: Actor, memory: Memory, caps: Tensor, pick: Callable[[Tensor, Tensor, int], Tensor]) -> Tensor:
+    """Return the tokens [B, T] that are picked from the logits of the rows still alive, padded after the end."""
     state = actor.start(memory)
     output = torch.full((len(caps), int(caps.max())), actor.special.padding, dtype=torch.int64, device=caps.device)
     rows = torch.arange(len(caps), device=caps.device)
     for step in range(output.shape[1]):
-        chosen = actor.logits(state).argmax(dim=1)
+        chosen = pick(actor.logits(state), rows, step)
         output[rows, step] = chosen
         going = ~actor.special.is_end(chosen) & (caps[rows] > step + 1)
         if not bool(going.any()):

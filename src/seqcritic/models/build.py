@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from seqcritic.config import Settings
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.parts import part_class
 from seqcritic.contracts.registry import ACTORS, CRITICS
@@ -16,7 +16,9 @@ def build_actor(
 ) -> Actor:
     """Return an actor with fresh weights."""
     kind = part_class(ACTORS, settings.actor.kind)
-    return kind.build(settings.actor, num_source_tokens, num_target_tokens, generator)
+    actor = kind.build(settings.actor, num_source_tokens, num_target_tokens, generator)
+    actor.limits = LengthLimits(settings.length.factor, settings.length.extra)
+    return actor
 
 
 def build_critic(settings: Settings, actor: Actor, generator: torch.Generator) -> Critic:

@@ -68,7 +68,15 @@ class HeldOut:
         """What a reader must know of the validation scores that this run writes."""
         valid = self._examples("valid")
         trained, count = surrogate(self._score), valid.num_references
-        return signature(self._task, self._score, "valid", len(valid.references), trained=trained, num_references=count)
+        return signature(
+            self._task,
+            self._score,
+            "valid",
+            len(valid.references),
+            trained=trained,
+            num_references=count,
+            limits=self._networks.actor.limits,
+        )
 
     def _examples(self, split: str) -> EvaluationSet:
         """Return the whole of valid, or the training examples that are judged."""

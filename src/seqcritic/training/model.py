@@ -6,10 +6,10 @@ A run exports one when it finishes; some come with the package.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,10 +21,11 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
-from seqcritic.decoding.search import GREEDY, Search, find_best, find_several
+from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score
+from seqcritic.evaluation import build_score, resolve_search
 from seqcritic.models.build import build_actor
+from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.scores.shared.function import as_score
 from seqcritic.settings_io import settings_from
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
@@ -35,6 +36,10 @@ MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
 SNAPSHOTS_FOLDER = "snapshots"
 PREDICTION_BATCH = 256
+
+Place: TypeAlias = str | Path
+Places: TypeAlias = Place | Sequence[Place]
+"""Where a model is; several are an ensemble."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,11 @@ class Model:
         score: Score | None = self.given.get("score")
         return build_score(self.settings, self.codec) if score is None else score
 
-    def predict(self, lines: Sequence[str], search: Search = GREEDY, raw: bool = False) -> list[str]:
+    def resolve(self, search: AnySearch) -> AnySearch:
+        """Return a search as this model makes it."""
+        return resolve_search(search, self.settings, self.codec, lambda: self.score)
+
+    def predict(self, lines: Sequence[str], search: AnySearch = GREEDY, raw: bool = False) -> list[str]:
         """Return the prediction for each raw line.
 
         A spelling model corrects long lines in pieces, and keeps case and all characters that it does not know; `raw`
@@ -73,10 +82,13 @@ class Model:
             raise UserError("predict takes a list of lines, not one text")
         pieces = [self.codec.cut(line) for line in lines]
         flat = [piece for parts in pieces for piece, _ in parts]
+        search = self.resolve(search)
         predicted: list[str] = []
         for first in range(0, len(flat), PREDICTION_BATCH):
-            sources, mask = self.codec.encode_sources(flat[first : first + PREDICTION_BATCH])
-            predicted += self.codec.texts(find_best(self.actor, sources, mask, search))
+            some = flat[first : first + PREDICTION_BATCH]
+            sources, mask = self.codec.encode_sources(some)
+            found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
+            predicted += self.codec.texts(found)
         remaining = iter(predicted)
         return [
             self.codec.join(line, parts, [next(remaining) for _ in parts], raw)
@@ -139,13 +151,13 @@ def stored_codec(description: Mapping[str, Any], place: str | Path) -> Codec:
         raise UserError(f"{place}: {error}") from None
 
 
-def open_model(place: str | Path | Model, device: DeviceName = "auto") -> Model:
+def open_model(place: Places | Model, device: DeviceName = "auto") -> Model:
     """Return the model of a place, or one that is loaded as it is."""
     return place if isinstance(place, Model) else load_model(place, device)
 
 
 def load_model(
-    place: str | Path,
+    place: Places,
     device: DeviceName = "auto",
     *,
     actor: Actor | None = None,
@@ -155,9 +167,29 @@ def load_model(
 ) -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
 
-    Where it was trained does not matter. A run that was composed of objects which its folder cannot describe needs them
-    again as soon as they are used; an actor and a critic that are passed get the weights of the run.
+    Where it was trained does not matter. Of a list of several their ensemble, with all else of the first.
+
+    A run that was composed of objects which its folder cannot describe needs them again as soon as they are used; an
+    actor and a critic that are passed get the weights of the run.
     """
+    given = {"critic": critic, "task": task, "score": None if score is None else as_score(score)}
+    if isinstance(place, str | Path):
+        return _load_one(place, device, actor, given)
+    if actor is not None:
+        raise UserError("actor: the members of an ensemble are built from their folders; load the one run alone")
+    models = [_load_one(each, device, None, given) for each in place]
+    if not models:
+        raise UserError("load_model: name at least one run or model")
+    for other, name in zip(models[1:], list(place)[1:], strict=True):
+        if not other.codec.reads_like(models[0].codec):
+            raise UserError(f"{name}: reads or writes other tokens than {place[0]}; an ensemble needs the same ones")
+    if len(models) == 1:
+        return models[0]
+    actor = EnsembleActor([model.actor for model in models])
+    return replace(models[0], actor=actor.eval(), description=models[0].description | {"members": len(models)})
+
+
+def _load_one(place: Place, device: DeviceName, actor: Actor | None, given: Mapping[str, Any]) -> Model:
     weights, description = read_network(place, "actor")
     settings = settings_from(description["settings"])
     codec = stored_codec(description, place)
@@ -166,5 +198,4 @@ def load_model(
     with torch.no_grad():
         load_weights(actor, weights, str(place))
     actor.to(choose_device(device))
-    given = {"critic": critic, "task": task, "score": None if score is None else as_score(score)}
     return Model(actor.eval(), codec, settings, description, Path(place), given)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from seqcritic.bootstrap import interval
@@ -14,14 +13,14 @@ from seqcritic.contracts.score import Array, Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.task import build_task
-from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.decoding.search import GREEDY, AnySearch
 from seqcritic.errors import UserError
 from seqcritic.evaluation import name_references, predict_batches, score_predictions, signature, surrogate
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
 from seqcritic.settings_io import Overrides, override, settings_from
 from seqcritic.training.environment import set_up_process
-from seqcritic.training.model import Model, open_model
+from seqcritic.training.model import Model, Places, open_model
 from seqcritic.training.watching import Watch, unwatched
 
 SPLITS = ("train", "valid", "test")
@@ -50,10 +49,10 @@ class RunEvaluation:
 
 
 def evaluate(
-    place: str | Path | Model,
+    place: Places | Model,
     split: str = "test",
     overrides: Overrides = (),
-    search: Search = GREEDY,
+    search: AnySearch = GREEDY,
     watch: Watch = unwatched,
     device: DeviceName = "auto",
 ) -> RunEvaluation:
@@ -64,6 +63,7 @@ def evaluate(
     if split not in SPLITS:
         raise UserError(f"split: no split '{split}'; there are {', '.join(SPLITS)}")
     model, task = load_for_evaluation(place, overrides, device)
+    search = model.resolve(search)
     evaluation_set = task.evaluation_set(split)
     batches = watch(f"{search.describe()} on {split}", evaluation_set.batches)
     return judge_predictions(
@@ -72,7 +72,7 @@ def evaluate(
 
 
 def judge_predictions(
-    model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: Search, predictions: list[str]
+    model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: AnySearch, predictions: list[str]
 ) -> RunEvaluation:
     """Return all figures of a model's predictions by a search."""
     metric = model.score
@@ -91,6 +91,8 @@ def judge_predictions(
             search,
             surrogate(metric),
             evaluation_set.num_references,
+            model.description.get("members", 1),
+            model.actor.limits,
         ),
         further=_further_scores(model.settings, task, predictions, evaluation_set),
         sources=evaluation_set.sources,
@@ -101,7 +103,7 @@ def judge_predictions(
 
 
 def load_for_evaluation(
-    place: str | Path | Model, overrides: Overrides = (), device: DeviceName = "auto"
+    place: Places | Model, overrides: Overrides = (), device: DeviceName = "auto"
 ) -> tuple[Model, Task]:
     """Return a model and the task it is judged on, with its own codec."""
     model = open_model(place, device)

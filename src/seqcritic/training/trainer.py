@@ -11,11 +11,12 @@ be described has to be passed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from seqcritic.config import Settings
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.method_registry import register_method, registered_methods
@@ -73,9 +74,11 @@ class Trainer:
         if critic is not None:
             tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
         tree["data"] = task.section()
+        tree.setdefault("length", asdict(actor.limits))
         tree["score"] = {**tree.get("score", {}), "name": _described_score(score)}
         self.settings = with_method(settings_from(tree), _label(method))
         chosen = build_score(self.settings, task.codec) if isinstance(score, str) else as_score(score)
+        actor.limits = LengthLimits(self.settings.length.factor, self.settings.length.extra)
         if critic is None and self.settings.method.needs_critic:
             critic = build_critic(self.settings, actor, weights_generator(self.settings))
         self.parts = Parts(actor, task, chosen, critic)

@@ -6,15 +6,13 @@ only ranks them anew. The grid grows while its best value lies on its edge.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from seqcritic.config import DeviceName
 from seqcritic.contracts.task import Task
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
 from seqcritic.evaluation import score_predictions
 from seqcritic.settings_io import Overrides
-from seqcritic.training.model import Model
+from seqcritic.training.model import Model, Places
 from seqcritic.training.run_evaluation import load_for_evaluation
 from seqcritic.training.watching import Watch, unwatched
 
@@ -25,32 +23,36 @@ ALL = 1_000_000  # hypotheses: none is dropped, so no search stops early
 
 
 def tune_length_reward(
-    place: str | Path | Model,
+    place: Places | Model,
     width: int,
     overrides: Overrides = (),
     watch: Watch = unwatched,
     device: DeviceName = "auto",
+    refill: bool = False,
 ) -> tuple[float, dict[float, float]]:
     """Return the best ρ of a run or model on the validation set, and the score of every ρ tried."""
     if width == 1:
         raise UserError("--tune-rho: greedy search has no length reward; give --beam with a width of at least 2")
     model, task = load_for_evaluation(place, overrides, device)
-    return tune_model(model, task, width, watch)
+    return tune_model(model, task, width, watch, refill)
 
 
-def tune_model(model: Model, task: Task, width: int, watch: Watch = unwatched) -> tuple[float, dict[float, float]]:
+def tune_model(
+    model: Model, task: Task, width: int, watch: Watch = unwatched, refill: bool = False
+) -> tuple[float, dict[float, float]]:
     """Return the best ρ of a model on the validation set of a task, and the score of every ρ tried."""
     metric = model.score
     valid = task.evaluation_set("valid")
+    search = Search(width, refill=refill)
     found = [
         hypotheses
-        for batch in watch(f"beam {width} on valid", valid.batches)
-        for hypotheses in find_several(model.actor, batch.sources, batch.source_mask, Search(width), ALL)
+        for batch in watch(f"{search.describe()} on valid", valid.batches)
+        for hypotheses in find_several(model.actor, batch.sources, batch.source_mask, search, ALL)
     ]
 
     def score(rho: float) -> float:
         best = [
-            max(hypotheses, key=lambda each: (each.finished, each.log_probability + rho * len(each.tokens)))
+            max(hypotheses, key=lambda each: (refill or each.finished, each.log_probability + rho * len(each.tokens)))
             for hypotheses in found
         ]
         return score_predictions([task.codec.decode(each.tokens) for each in best], valid, metric).score
