@@ -63,6 +63,11 @@ class MethodSettings(Section):
 
     name: Annotated[str, AfterValidator(_known)] = "actor-critic"
     likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
+    label_smoothing: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = Field(
+        0.0,
+        description="ε: wherever references are learnt by likelihood (phases.actor, likelihood, its term in mixtures), "
+        "so much of each label is spread evenly over all tokens; none in the paper",
+    )
     sharpening: Factor = Field(
         1.0,
         description="κ: the actor's logits are multiplied by it when its pre-training is over, for all methods but "

@@ -80,3 +80,11 @@ def taken_and_penalties(values: Values, tokens: Tensor) -> tuple[Tensor, Tensor]
 def likelihood_loss(logits: Packed, references: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t log p(y_t | Y_1..t-1, X) of references [B, T]."""
     return -losses.mean_over_sequences(log_taken(logits, references), mask)
+
+
+def smoothed_loss(logits: Packed, taken: Tensor, mask: Tensor, smoothing: float) -> Tensor:
+    """−Σ_t (1 − ε) log p(y_t) + ε/V Σ_a log p(a), where log p(y_t) [B, T] is known."""
+    rows = logits.rows
+    # The mean of log p is that of the logits less what normalises them: no tensor of log-probabilities is made.
+    mean_log = logits.spread(rows.mean(dim=1) - torch.logsumexp(rows, dim=1))
+    return -losses.mean_over_sequences(losses.smoothed(taken, mean_log, smoothing), mask)

@@ -36,8 +36,9 @@ from seqcritic.data.batch import pad as pad_lists
 from seqcritic.decoding.beam import search_memory
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
+from seqcritic.methods.on_samples import draw_reward_masks, score_beside_references
 from seqcritic.methods.rollout import roll_out, sample_limits, whole_scores
+from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Factor, Samples, Section
 from seqcritic.tensors import rows
 
@@ -84,7 +85,7 @@ class DirectLoss(RewardMethod):
         actor = networks.actor
         masks = draw_reward_masks(actor, batch, self.settings, generator)
         memory = actor.encode(batch.sources, batch.source_mask, masks)
-        likelihood = encode_for_likelihood(actor, batch, memory, masks, self.settings, generator)
+        terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
         tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
         pairs = choose_pairs(log_probabilities, scores, low, high)  # [B, 2]
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
@@ -93,8 +94,7 @@ class DirectLoss(RewardMethod):
             < sample_limits(actor.special, batch).repeat_interleave(2)[:, None]
         )
         mask = actor.special.up_to_end(chosen) & within
-        weight = self.settings.likelihood_weight
-        seen = score_beside_references(actor, memory, chosen, mask, batch, False, likelihood)
+        seen = score_beside_references(actor, memory, chosen, mask, batch, terms)
         of_pairs = log_taken(seen.logits, chosen).sum(dim=1).view(-1, 2)
         loss = direct_loss(of_pairs, low, high)
         decoded = log_probabilities.argmax(dim=1, keepdim=True)
@@ -105,7 +105,7 @@ class DirectLoss(RewardMethod):
             "score_gap": (pair_scores[:, 1] - pair_scores[:, 0]).mean(),
             "pairs_differing": (chosen[::2] != chosen[1::2]).any(dim=1).double().mean(),
         }
-        return Outcome(seen.add_likelihood(loss, weight), measurements | seen.likelihood_measurement())
+        return Outcome(seen.add_terms(loss, self.settings), measurements | seen.term_measurements())
 
     @torch.no_grad()
     def _candidates(

@@ -30,6 +30,11 @@ def likelihood_loss(log_probabilities: Tensor, references: Tensor, mask: Tensor)
     return -mean_over_sequences(taken(log_probabilities, references), mask)
 
 
+def smoothed(log_taken: Tensor, mean_log: Tensor, smoothing: float) -> Tensor:
+    """(1 − ε) log p(y) + ε/V Σ_a log p(a): the likelihood of a label of which ε is spread over all tokens."""
+    return (1 - smoothing) * log_taken + smoothing * mean_log
+
+
 def actor_critic_loss(probabilities: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t Σ_a p(a | Ŷ_1..t-1) Q̂(a; Ŷ_1..t-1): equation 8, the full sum over actions. Values are constants."""
     return -mean_over_sequences((probabilities * values).sum(dim=-1), mask)

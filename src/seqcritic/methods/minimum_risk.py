@@ -77,7 +77,7 @@ class MinimumRisk(RewardMethod):
         loss = risk(log_probabilities, scores, left_out, own.sharpness)
         distinct = (~left_out).sum() / len(batch)
         measurements = {"actor_loss": loss.detach(), "distinct_candidates": distinct}
-        return Outcome(seen.add_likelihood(loss, common.likelihood_weight), measurements | seen.measurements)
+        return Outcome(seen.add_terms(loss, common), measurements | seen.measurements)
 
     def _candidates(self, seen: Experience, batch: Batch, special: SpecialTokens) -> tuple[Tensor, Tensor, Tensor]:
         """Return log p and R [B, K] and tokens [B, K, T] of the reference and, after it, the samples."""
