@@ -95,6 +95,11 @@ class MethodSettings(Section):
         "0, the actor itself draws, whatever gamma_theta is",
     )
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
+    kl_weight: Weight = Field(
+        0.0,
+        description="λ_KL, of all methods but likelihood: weight of the divergence of the actor from what it was when "
+        "the phase began; none in the paper",
+    )
 
     @model_validator(mode="after")
     def _correction_has_a_place(self) -> Self:
@@ -127,7 +132,11 @@ class MethodSettings(Section):
     @property
     def networks(self) -> tuple[NetworkSpec, ...]:
         """The networks beside the actor that the method needs with these settings."""
-        return tuple(spec for spec in self.kind.needs if not (spec.spared_at_one and self.rate_of(spec) == 1))
+        from seqcritic.contracts.networks import ANCHOR  # here, since it loads torch, as the methods have
+
+        own = tuple(spec for spec in self.kind.needs if not (spec.spared_at_one and self.rate_of(spec) == 1))
+        anchored = self.kl_weight > 0 and self.name != "likelihood" and ANCHOR not in own
+        return (*own, ANCHOR) if anchored else own
 
     def rate_of(self, spec: NetworkSpec) -> float:
         """Return γ, at which a copy follows the network it is a copy of."""

@@ -54,6 +54,12 @@ def soft_values(logits: Packed, values: Values, temperature: float = 0.0) -> Ten
     return logits.spread(vocabulary_sums.soft_values(rows, constants, temperature))
 
 
+def divergences(logits: Packed, others: Packed) -> Tensor:
+    """KL(p ‖ p_0) = −(Σ_a p(a) log p_0(a) + H(p)) from the logits of both, those of p_0 being constants."""
+    log_others = torch.log_softmax(others.rows, dim=1)
+    return -soft_values(logits, Values(others._replace(rows=log_others)), 1.0)
+
+
 def expected_values(probabilities: Packed, values: Values) -> Tensor:
     """Σ_a p(a) Q(a), of constants alone."""
     packed, columns = values.packed, values.columns

@@ -45,6 +45,11 @@ def entropies(log_probabilities: Tensor) -> Tensor:
     return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)
 
 
+def divergences(log_probabilities: Tensor, others: Tensor) -> Tensor:
+    """KL(p ‖ p_0) = Σ_a p(a) (log p(a) − log p_0(a)), [B, T], of log-probabilities [B, T, V] of both, in nats."""
+    return (log_probabilities.exp() * (log_probabilities - others)).sum(dim=-1)
+
+
 def reinforce_loss(log_taken: Tensor, returns: Tensor, baselines: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t log p(ŷ_t | Ŷ_1..t-1) (Σ_{τ≥t} r_τ − b_t): equation 9. Returns and baselines are constants.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,10 +20,21 @@ from seqcritic.data.batch import Batch
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.counted_losses import log_taken, sampled_log_taken
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
-from seqcritic.methods.terms import LikelihoodTerm, Terms, likelihood_term, prepare_terms
+from seqcritic.methods.terms import Anchored, LikelihoodTerm, Terms, likelihood_term, prepare_terms
 from seqcritic.models.recurrence import plain_loops
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
+
+
+class Compared(NamedTuple):
+    """The prefixes at which the actor is compared with the anchor: tokens and mask [B·M, T], and logits [N, V].
+
+    No logits: they are those of the scored tokens.
+    """
+
+    tokens: Tensor
+    mask: Tensor
+    logits: Packed | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +47,8 @@ class Scored:
     reference_logits: Packed | None = None  # [N', V], of references [B, U]
     reference_log_taken: Tensor | None = None  # [B, U], log p(y_t | Y_1..t-1), 0 on padding
     likelihood: LikelihoodTerm | None = None
+    compared: Compared  # with the anchor, where there is one
+    anchor: Anchored | None = None
 
     @cached_property
     def logits(self) -> Packed:
@@ -42,13 +56,23 @@ class Scored:
         return self.actor.logits_of(self.features)
 
     def add_terms(self, loss: Tensor, settings: MethodSettings) -> Tensor:
-        """Return loss + λ_LL × likelihood loss, of the actor's own loss."""
-        weight = settings.likelihood_weight
-        return loss if self.likelihood is None or weight == 0 else loss + weight * self.likelihood.loss
+        """Return a method's own loss of the actor + λ_LL × likelihood loss + λ_KL × divergence from the anchor."""
+        if self.likelihood is not None and settings.likelihood_weight > 0:
+            loss = loss + settings.likelihood_weight * self.likelihood.loss
+        return loss if self.divergence is None else loss + settings.kl_weight * self.divergence
 
     def term_measurements(self) -> dict[str, Tensor]:
         """Return what to log of the terms, where there are any."""
-        return {} if self.likelihood is None else self.likelihood.measurements
+        likelihood = {} if self.likelihood is None else self.likelihood.measurements
+        return likelihood if self.divergence is None else likelihood | {"kl_divergence": self.divergence.detach()}
+
+    @cached_property
+    def divergence(self) -> Tensor | None:
+        """Σ_t KL of the actor from the anchor, where there is one."""
+        if self.anchor is None:
+            return None
+        tokens, mask, logits = self.compared
+        return self.anchor.divergence(self.logits if logits is None else logits, tokens, mask)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +82,12 @@ class Experience(Scored):
     rollout: Rollout
     memory: Memory  # what the samples were drawn from, one row an example, a constant
     own_samples: bool  # drawn by the trained actor as it scores them
-    measurements: dict[str, Tensor]
+    rollout_measurements: dict[str, Tensor]
+
+    @property
+    def measurements(self) -> dict[str, Tensor]:
+        """What to log of the samples and of the terms."""
+        return self.rollout_measurements | self.term_measurements()
 
     @property
     def log_taken(self) -> Tensor:
@@ -118,10 +147,13 @@ def experience(
     )
     sample = rollout.sample
     scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, terms, with_references)
-    measurements = rollout.measurements(repeated) | scored.term_measurements()
     own = sampler is actor and draw is None and not plain_loops()
     return Experience(
-        **vars(scored), rollout=rollout, memory=sampler_memory, own_samples=own, measurements=measurements
+        **vars(scored),
+        rollout=rollout,
+        memory=sampler_memory,
+        own_samples=own,
+        rollout_measurements=rollout.measurements(repeated),
     )
 
 
@@ -149,7 +181,14 @@ def score_beside_references(
         likelihood = _likelihood_of(actor.logits_of(own_features), batch, terms)
     if not references and terms.likelihood is not memory:
         features, states = actor.features(memories, tokens, mask)
-        return Scored(actor=actor, features=features, states=states.detach(), likelihood=likelihood)
+        return Scored(
+            actor=actor,
+            features=features,
+            states=states.detach(),
+            likelihood=likelihood,
+            anchor=terms.anchor,
+            compared=Compared(tokens, mask),
+        )
     num_reference_steps = batch.references.shape[1]
     width = max(num_steps, num_reference_steps)
     both, both_masks = (
@@ -168,6 +207,11 @@ def score_beside_references(
         reference_logits=reference_logits,
         reference_log_taken=reference_log_taken,
         likelihood=likelihood,
+        anchor=terms.anchor,
+        # Sequences that are not so many of each example may be none at all: the references are always there.
+        compared=Compared(tokens, mask)
+        if rows is None
+        else Compared(batch.references, batch.reference_mask, reference_logits),
     )
 
 
