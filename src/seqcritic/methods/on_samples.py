@@ -81,6 +81,7 @@ class Experience(Scored):
 
     rollout: Rollout
     memory: Memory  # what the samples were drawn from, one row an example, a constant
+    masks: Masks | None  # what was dropped in drawing and in scoring
     own_samples: bool  # drawn by the trained actor as it scores them
     rollout_measurements: dict[str, Tensor]
 
@@ -152,9 +153,20 @@ def experience(
         **vars(scored),
         rollout=rollout,
         memory=sampler_memory,
+        masks=masks,
         own_samples=own,
         rollout_measurements=rollout.measurements(repeated),
     )
+
+
+def score_again(
+    networks: Networks, batch: Batch, seen: Experience, settings: MethodSettings, generator: torch.Generator
+) -> Scored:
+    """Let the actor score the samples that it drew before its last steps, with the same units dropped."""
+    actor, sample = networks.actor, seen.rollout.sample
+    memory = actor.encode(batch.sources, batch.source_mask, seen.masks)
+    terms = prepare_terms(networks, batch, memory, seen.masks, settings, generator)
+    return score_beside_references(actor, memory, sample.tokens, sample.mask, batch, terms)
 
 
 def score_beside_references(
