@@ -32,10 +32,9 @@ from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.batch import Batch
-from seqcritic.data.batch import pad as pad_lists
-from seqcritic.decoding.beam import search_memory
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import RewardMethod
+from seqcritic.methods.n_best import search_n_best
 from seqcritic.methods.on_samples import draw_reward_masks, score_beside_references
 from seqcritic.methods.rollout import roll_out, sample_limits, whole_scores
 from seqcritic.methods.terms import prepare_terms
@@ -119,10 +118,9 @@ class DirectLoss(RewardMethod):
         )
         sample = rollout.sample
         sampled = sample.log_taken.sum(dim=1)
-        found, searched = self._search(actor, memory, batch)
-        special, searched_tokens = actor.special, found.flatten(0, 1)
-        counted = special.up_to_end(searched_tokens) & (searched_tokens != special.padding)
-        scores = whole_scores(self.score, special, searched_tokens, counted, batch.repeat(own.width))
+        special = actor.special
+        found, counted, searched = search_n_best(actor, memory, batch, own.width)
+        scores = whole_scores(self.score, special, found.flatten(0, 1), counted.flatten(0, 1), batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])
         tokens = sample.tokens.view(len(batch), own.samples, -1)
         both = [pad(part, (0, width - part.shape[2]), value=special.padding) for part in (found, tokens)]
@@ -131,17 +129,4 @@ class DirectLoss(RewardMethod):
             torch.cat([searched, sampled.view(len(batch), -1).to(searched.dtype)], dim=1),
             torch.cat([scores.view(len(batch), -1), rollout.rewards.sum(dim=1).view(len(batch), -1)], dim=1),
             rollout.measurements(repeated),
-        )
-
-    def _search(self, actor: Actor, memory: Memory, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the beam's best [B, W, T] and their log-probabilities [B, W]; the last again where there are fewer."""
-        width = self.own.width
-        found = search_memory(actor, memory, sample_limits(actor.special, batch), width, num_best=width)
-        full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
-        tokens, _ = pad_lists([hypothesis.tokens for hypotheses in full for hypothesis in hypotheses])
-        log_probabilities = [[hypothesis.log_probability for hypothesis in hypotheses] for hypotheses in full]
-        device = batch.sources.device
-        return (
-            tokens.view(len(batch), width, -1).to(device),
-            torch.tensor(log_probabilities, dtype=torch.float64, device=device),
         )

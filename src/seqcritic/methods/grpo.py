@@ -6,9 +6,9 @@
 ρ is the ratio to the actor that drew the samples (surrogate.py). With one step and no division it is
 `reinforce-multisample` times (M − 1)/M: the sample itself is in its baseline.
 
-What differs from the source: a loss is a sum over the tokens, where the source divides each sample's by its length, which
-favours short good answers and long bad ones (Liu et al. 2025). Its penalty is `method.kl_weight`, exact where the
-source estimates it from the token taken, and towards the actor that the phase began with.
+What differs from the source: a loss is a sum over the tokens. The source divides that of each sample by its length,
+which favours short good answers and long bad ones (Liu et al. 2025). Its penalty is `method.kl_weight`: exact, where
+the source estimates it from the token taken, and towards the actor that the phase began with.
 
 Shapes: B examples, M samples each, T tokens.
 """

@@ -3,8 +3,8 @@
     loss = −Σ_t min(ρ_t A_t, clip(ρ_t, 1 − ε, 1 + ε) A_t),   ρ_t = p_θ(ŷ_t | Ŷ_1..t-1) / p_old(ŷ_t | Ŷ_1..t-1)
 
 p_old is the actor that drew the samples, before the first step. There ρ = 1, and the gradient is that of REINFORCE with
-the advantages A. In later steps the samples are scored again by the actor as it is then; what has gone more than ε
-in the direction of its advantage has no gradient any more. Each step is one of the whole batch: there are no minibatches.
+the advantages A. In later steps the samples are scored again by the actor as it is then. What has gone more than ε in
+the direction of its advantage has no gradient any more. Each step is one of the whole batch: there are no minibatches.
 
 Shapes: B sequences, T tokens.
 """
