@@ -46,7 +46,7 @@ class Grpo(RewardMethod):
 
     name = "grpo"
     Settings = GrpoSettings
-    traits = Traits(3.4, 4.2)
+    traits = Traits(3.4, 4.1)
     trains: tuple[str, ...] = ("actor",)
     own: GrpoSettings
 

@@ -124,7 +124,7 @@ class OptimalCompletion(RewardMethod):
     name = "optimal-completion"
     aliases: ClassVar[Aliases] = {"ocd": {}}
     Settings = OptimalCompletionSettings
-    traits = Traits(2.0, 2.6, scores=("edit-distance", "token-error-rate"))
+    traits = Traits(1.7, 2.4, scores=("edit-distance", "token-error-rate"))
     trains: tuple[str, ...] = ("actor",)
     own: OptimalCompletionSettings
     score: EditDistanceScore

@@ -53,7 +53,7 @@ class Ppo(RewardMethod):
 
     name = "ppo"
     Settings = PpoSettings
-    traits = Traits(9.0, 11.0)
+    traits = Traits(7.6, 9.3)
     needs = (CRITIC, TARGET_CRITIC)
     trains: tuple[str, ...] = ("actor", "critic")
     own: PpoSettings
