@@ -44,6 +44,9 @@ OWN_MEASURES = {
     "dagger": "explained_variance",
     "direct-loss": "pairs_differing",
     "beam-search-optimization": "violations",
+    "grpo": "policy_entropy",
+    "ppo": "clipped_share",
+    "optimal-completion": "optimal_share",
 }
 MOST_POINTS = 60
 COLUMNS, PANEL, GAP = 4, (232, 104), (12, 62)  # width and height of a chart, and the room between charts

@@ -242,6 +242,16 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
+    def _method_can_learn(self) -> Self:
+        known = self.method.traits.scores
+        if known and self.score.name not in known:
+            raise ValueError(
+                f"score.name: {self.method.name} can learn from {' or '.join(known)} alone, not from "
+                f"{self.score.name}; set score.name or choose another method.name"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _critic_fits(self) -> Self:
         self.critic.check(self.actor, self.data.task)
         return self

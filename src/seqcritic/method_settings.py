@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -39,11 +40,33 @@ def typical_costs() -> dict[str, float]:
     )
 
 
+def method_aliases() -> dict[str, tuple[str, dict[str, object]]]:
+    """Return the other names of methods, each with the method's own and what it means in the method's section."""
+    known = registered_methods()
+    return {
+        alias: (name, dict(meaning))
+        for name, method in known.items()
+        for alias, meaning in vars(method).get("aliases", {}).items()  # what is inherited is another method's
+        if alias not in known
+    }
+
+
+def nearest_method(label: str, known: Sequence[str]) -> str:
+    """Return the end of a message that names the known label nearest to a wrong one, by what is called so elsewhere."""
+    name, mixed, _ = label.partition(MIXED)
+    aliases = method_aliases()
+    if name in aliases and aliases[name][0] + mixed in known:
+        return f" (did you mean '{aliases[name][0] + mixed}'?)"
+    return nearest(label, known)
+
+
 def _known(name: str) -> str:
     known = registered_methods()
     if name not in known:
-        mixture = name.removesuffix(MIXED) in known
-        hint = "; the mixture is method.likelihood_weight=0.1" if mixture else nearest(name, tuple(known))
+        mixture = name.removesuffix(MIXED) in known or name.removesuffix(MIXED) in method_aliases()
+        hint = (
+            "; the mixture is method.likelihood_weight=0.1" if mixture else nearest(name, (*known, *method_aliases()))
+        )
         raise ValueError(f"method.name: unknown method '{name}'{hint}; known: {', '.join(known)}")
     return name
 
@@ -63,6 +86,11 @@ class MethodSettings(Section):
 
     name: Annotated[str, AfterValidator(_known)] = "actor-critic"
     likelihood_weight: Weight = Field(0.0, description="λ_LL: weight of the likelihood term; the paper uses 0.1")
+    label_smoothing: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = Field(
+        0.0,
+        description="ε: wherever references are learnt by likelihood (phases.actor, likelihood, its term in mixtures), "
+        "so much of each label is spread evenly over all tokens; none in the paper",
+    )
     sharpening: Factor = Field(
         1.0,
         description="κ: the actor's logits are multiplied by it when its pre-training is over, for all methods but "
@@ -90,6 +118,29 @@ class MethodSettings(Section):
         "0, the actor itself draws, whatever gamma_theta is",
     )
     baseline_learning_rate: Rate = Field(1e-2, description="of the linear baseline")
+    kl_weight: Weight = Field(
+        0.0,
+        description="λ_KL, of all methods but likelihood: weight of the divergence of the actor from what it was when "
+        "the phase began; none in the paper",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_its_own_name(cls, tree: Any) -> Any:
+        """Put a method's own name in the place of an alias, and what the alias means in the method's section."""
+        alias = tree.get("name") if isinstance(tree, dict) else None
+        found = method_aliases().get(alias) if isinstance(alias, str) else None
+        if found is None:
+            return tree
+        name, meaning = found
+        key = section_key(name)
+        given = tree.get(key, {})
+        if not meaning or not isinstance(given, dict):
+            return tree | {"name": name}
+        if any(given.get(setting, value) != value for setting, value in meaning.items()):
+            told = " and ".join(f"method.{key}.{setting}={value}" for setting, value in meaning.items())
+            raise ValueError(f"method.name: {alias} is {name} with {told}; for others, write {name}")
+        return tree | {"name": name, key: given | meaning}
 
     @model_validator(mode="after")
     def _correction_has_a_place(self) -> Self:
@@ -122,7 +173,11 @@ class MethodSettings(Section):
     @property
     def networks(self) -> tuple[NetworkSpec, ...]:
         """The networks beside the actor that the method needs with these settings."""
-        return tuple(spec for spec in self.kind.needs if not (spec.spared_at_one and self.rate_of(spec) == 1))
+        from seqcritic.contracts.networks import ANCHOR  # here, since it loads torch, as the methods have
+
+        own = tuple(spec for spec in self.kind.needs if not (spec.spared_at_one and self.rate_of(spec) == 1))
+        anchored = self.kl_weight > 0 and self.name != "likelihood" and ANCHOR not in own
+        return (*own, ANCHOR) if anchored else own
 
     def rate_of(self, spec: NetworkSpec) -> float:
         """Return γ, at which a copy follows the network it is a copy of."""

@@ -21,7 +21,14 @@ from seqcritic.contracts.registry import ACTORS, CRITICS
 from seqcritic.data_settings import SPLITS, TASKS
 from seqcritic.digests import is_sealed, seal_text, unseal_text, write_whole
 from seqcritic.errors import UserError, nearest
-from seqcritic.method_settings import MIXED, PAPER_LIKELIHOOD_WEIGHT, MethodSettings, method_labels, method_section
+from seqcritic.method_settings import (
+    MIXED,
+    PAPER_LIKELIHOOD_WEIGHT,
+    MethodSettings,
+    method_labels,
+    method_section,
+    nearest_method,
+)
 
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
 FOLDERS = ("start.actor", "start.critic")
@@ -78,7 +85,7 @@ def with_method(settings: Settings, label: str) -> Settings:
     """Return the settings for one method of a comparison, its entry of compare.overrides applied."""
     labels = method_labels()
     if label not in labels:
-        raise UserError(f"compare.methods: unknown method '{label}'{nearest(label, labels)}")
+        raise UserError(f"compare.methods: unknown method '{label}'{nearest_method(label, labels)}")
     name = label.removesuffix(MIXED)
     tree = settings.model_dump(mode="json")
     weight = (settings.method.likelihood_weight or PAPER_LIKELIHOOD_WEIGHT) if label != name else 0.0

@@ -178,7 +178,8 @@ def test_every_method_trains_an_actor_that_is_not_ours(label: str, kind: type[Ac
     method, batch = registered_methods()[name](settings, score, True), make_batch(networks.actor.special)
     if networks.critic is not None:
         CriticTraining(settings, score, True)(networks, batch, torch.Generator(), 0.0).loss.backward()
-    method(networks, batch, torch.Generator().manual_seed(3), 0.5).loss.backward()
+    # A seed with which no method's loss is nothing: returns differ, and so does what direct-loss decodes.
+    method(networks, batch, torch.Generator().manual_seed(6), 0.5).loss.backward()
     moved = [parameter.grad is not None and bool(parameter.grad.any()) for parameter in networks.actor.parameters()]
     assert all(moved)
     assert all(bool(torch.isfinite(parameter.grad).all()) for parameter in networks.actor.parameters())

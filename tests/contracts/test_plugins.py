@@ -48,7 +48,7 @@ class ClippedReward(RewardMethod):
         returns = seen.rollout.rewards.sum(dim=1).clamp(max=self.own.largest)
         loss = -(seen.log_taken.sum(dim=1) * returns).mean()
         measurements = {"actor_loss": loss.detach(), "largest_return": returns.max()}
-        return Outcome(seen.add_likelihood(loss, self.settings.likelihood_weight), measurements | seen.measurements)
+        return Outcome(seen.add_terms(loss, self.settings), measurements | seen.measurements)
 '''
 
 

@@ -109,6 +109,7 @@ UNBIASED = (
     Estimator("reinforce"),
     Estimator("reinforce-multisample", samples=2, knobs=(("reinforce_multisample", {"samples": 2}),)),
     Estimator("self-critical"),
+    Estimator("ppo", knobs=(("ppo", {"gae_lambda": 1.0, "steps": 1}),)),
 )
 every_estimator = pytest.mark.parametrize(
     "estimator", UNBIASED, ids=["-".join([estimator.name, *dict(estimator.knobs)]) for estimator in UNBIASED]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -28,17 +28,21 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks, NetworkSpec
 from seqcritic.sections import Section
 
+Aliases: TypeAlias = Mapping[str, Mapping[str, object]]
+
 
 class Traits(NamedTuple):
     """What the rest of the program must know of a method.
 
     Costs are typical ones of an update, alone and with the likelihood mixed in, in likelihood updates: `train` counts
-    its compute by them where `compare.costs` gives none; `compare` measures instead.
+    its compute by them where `compare.costs` gives none; `compare` measures instead. `scores`: the names of the scores
+    that it can learn from; none: any score.
     """
 
     cost: float = 1.0
     mixed_cost: float = 1.0
     takes_correction: bool = False
+    scores: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class Method(ABC):
 
     name: ClassVar[str]
     """What `method.name` says."""
+    aliases: ClassVar[Aliases] = {}
+    """Names that people search for, which `method.name` takes too, each with what it means in the method's section."""
     Settings: ClassVar[type[Section] | None] = None
     """The class of its section of the settings, None where it has none."""
     traits: ClassVar[Traits] = Traits()

@@ -36,6 +36,9 @@ PACKAGED = (
     "dagger",
     "direct_loss",
     "beam_search_optimization",
+    "grpo",
+    "ppo",
+    "optimal_completion",
 )
 _PLACES = {f"seqcritic.methods.{name}": place for place, name in enumerate(PACKAGED)}
 _classes: dict[str, type[Method]] = {}

@@ -34,6 +34,7 @@ CRITIC = NetworkSpec("critic")
 TARGET_CRITIC = NetworkSpec("target_critic", copy_of="critic", rate="gamma_phi")
 DELAYED_ACTOR = NetworkSpec("delayed_actor", copy_of="actor", rate="follower_speed", spared_at_one=True)
 BASELINE = NetworkSpec("baseline")
+ANCHOR = NetworkSpec("anchor", copy_of="actor")  # with method.kl_weight, of every method but likelihood
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Networks:
     critic: Critic | None = None
     target_critic: Critic | None = None
     baseline: nn.Module | None = None
+    anchor: Actor | None = None
     others: dict[str, nn.Module] = field(default_factory=dict)
 
     def named(self) -> dict[str, nn.Module]:

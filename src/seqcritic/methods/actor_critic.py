@@ -61,7 +61,7 @@ class ActorCritic(RewardMethod):
         actor_loss = self.actor_loss(seen.logits, critic.values, seen.rollout.sample.mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
         measurements |= critic.measurements | seen.measurements
-        loss = seen.add_likelihood(actor_loss, self.settings.likelihood_weight)
+        loss = seen.add_terms(actor_loss, self.settings)
         if self.settings.correction == 0:
             return Outcome(loss + critic.loss, measurements)
         assert networks.sampling_actor is networks.actor, "of another policy's samples the correction would be biased"

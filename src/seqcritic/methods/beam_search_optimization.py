@@ -38,7 +38,8 @@ from seqcritic.decoding.reference_beam import Violations, find_violations
 from seqcritic.methods import losses
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
+from seqcritic.methods.on_samples import draw_reward_masks, score_beside_references
+from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Section, Several
 from seqcritic.tensors import rows
 
@@ -73,7 +74,7 @@ class BeamSearchOptimization(RewardMethod):
         actor = networks.actor
         masks = draw_reward_masks(actor, batch, self.settings, generator)
         memory = actor.encode(batch.sources, batch.source_mask, masks)
-        likelihood = encode_for_likelihood(actor, batch, memory, masks, self.settings, generator)
+        terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
         width = beam_width(self.own, progress)
         found = find_violations(actor, rows.detach(memory), batch.references, batch.reference_mask, width, MARGIN)
         decode = None if batch.texts is None else batch.texts.decode
@@ -82,7 +83,7 @@ class BeamSearchOptimization(RewardMethod):
         long = found.places > found.starts
         mask = _up_to_place(found, actor.special)
         seen = score_beside_references(
-            actor, memory, found.tokens[long], mask[long], batch, True, likelihood, rows=found.rows[long]
+            actor, memory, found.tokens[long], mask[long], batch, terms, references=True, rows=found.rows[long]
         )
         assert seen.reference_logits is not None
         log_probabilities = torch.log_softmax(seen.reference_logits.padded(), dim=2)
@@ -101,8 +102,8 @@ class BeamSearchOptimization(RewardMethod):
             "violation_cost": costs.sum() / max(len(costs), 1),
             "beam_width": costs.new_tensor(width),
         }
-        loss = seen.add_likelihood(loss, self.settings.likelihood_weight)
-        return Outcome(loss, measurements | seen.likelihood_measurement())
+        loss = seen.add_terms(loss, self.settings)
+        return Outcome(loss, measurements | seen.term_measurements())
 
 
 def violation_costs(

@@ -54,6 +54,12 @@ def soft_values(logits: Packed, values: Values, temperature: float = 0.0) -> Ten
     return logits.spread(vocabulary_sums.soft_values(rows, constants, temperature))
 
 
+def divergences(logits: Packed, others: Packed) -> Tensor:
+    """KL(p ‖ p_0) = −(Σ_a p(a) log p_0(a) + H(p)) from the logits of both, those of p_0 being constants."""
+    log_others = torch.log_softmax(others.rows, dim=1)
+    return -soft_values(logits, Values(others._replace(rows=log_others)), 1.0)
+
+
 def expected_values(probabilities: Packed, values: Values) -> Tensor:
     """Σ_a p(a) Q(a), of constants alone."""
     packed, columns = values.packed, values.columns
@@ -80,3 +86,11 @@ def taken_and_penalties(values: Values, tokens: Tensor) -> tuple[Tensor, Tensor]
 def likelihood_loss(logits: Packed, references: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t log p(y_t | Y_1..t-1, X) of references [B, T]."""
     return -losses.mean_over_sequences(log_taken(logits, references), mask)
+
+
+def smoothed_loss(logits: Packed, taken: Tensor, mask: Tensor, smoothing: float) -> Tensor:
+    """−Σ_t (1 − ε) log p(y_t) + ε/V Σ_a log p(a), where log p(y_t) [B, T] is known."""
+    rows = logits.rows
+    # The mean of log p is that of the logits less what normalises them: no tensor of log-probabilities is made.
+    mean_log = logits.spread(rows.mean(dim=1) - torch.logsumexp(rows, dim=1))
+    return -losses.mean_over_sequences(losses.smoothed(taken, mean_log, smoothing), mask)

@@ -29,15 +29,15 @@ from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.batch import Batch
-from seqcritic.contracts.batch import pad as pad_lists
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.decoding.beam import search_memory
 from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import draw_reward_masks, encode_for_likelihood, score_beside_references
+from seqcritic.methods.n_best import search_n_best
+from seqcritic.methods.on_samples import draw_reward_masks, score_beside_references
 from seqcritic.methods.rollout import roll_out, sample_limits, whole_scores
+from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Factor, Samples, Section
 from seqcritic.tensors import rows
 
@@ -84,7 +84,7 @@ class DirectLoss(RewardMethod):
         actor = networks.actor
         masks = draw_reward_masks(actor, batch, self.settings, generator)
         memory = actor.encode(batch.sources, batch.source_mask, masks)
-        likelihood = encode_for_likelihood(actor, batch, memory, masks, self.settings, generator)
+        terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
         tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
         pairs = choose_pairs(log_probabilities, scores, low, high)  # [B, 2]
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
@@ -93,8 +93,7 @@ class DirectLoss(RewardMethod):
             < sample_limits(actor.special, batch).repeat_interleave(2)[:, None]
         )
         mask = actor.special.up_to_end(chosen) & within
-        weight = self.settings.likelihood_weight
-        seen = score_beside_references(actor, memory, chosen, mask, batch, False, likelihood)
+        seen = score_beside_references(actor, memory, chosen, mask, batch, terms)
         of_pairs = log_taken(seen.logits, chosen).sum(dim=1).view(-1, 2)
         loss = direct_loss(of_pairs, low, high)
         decoded = log_probabilities.argmax(dim=1, keepdim=True)
@@ -105,7 +104,7 @@ class DirectLoss(RewardMethod):
             "score_gap": (pair_scores[:, 1] - pair_scores[:, 0]).mean(),
             "pairs_differing": (chosen[::2] != chosen[1::2]).any(dim=1).double().mean(),
         }
-        return Outcome(seen.add_likelihood(loss, weight), measurements | seen.likelihood_measurement())
+        return Outcome(seen.add_terms(loss, self.settings), measurements | seen.term_measurements())
 
     @torch.no_grad()
     def _candidates(
@@ -119,10 +118,9 @@ class DirectLoss(RewardMethod):
         )
         sample = rollout.sample
         sampled = sample.log_taken.sum(dim=1)
-        found, searched = self._search(actor, memory, batch)
-        special, searched_tokens = actor.special, found.flatten(0, 1)
-        counted = special.up_to_end(searched_tokens) & (searched_tokens != special.padding)
-        scores = whole_scores(self.score, special, searched_tokens, counted, batch.repeat(own.width))
+        special = actor.special
+        found, counted, searched = search_n_best(actor, memory, batch, own.width)
+        scores = whole_scores(self.score, special, found.flatten(0, 1), counted.flatten(0, 1), batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])
         tokens = sample.tokens.view(len(batch), own.samples, -1)
         both = [pad(part, (0, width - part.shape[2]), value=special.padding) for part in (found, tokens)]
@@ -131,17 +129,4 @@ class DirectLoss(RewardMethod):
             torch.cat([searched, sampled.view(len(batch), -1).to(searched.dtype)], dim=1),
             torch.cat([scores.view(len(batch), -1), rollout.rewards.sum(dim=1).view(len(batch), -1)], dim=1),
             rollout.measurements(repeated),
-        )
-
-    def _search(self, actor: Actor, memory: Memory, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the beam's best [B, W, T] and their log-probabilities [B, W]; the last again where there are fewer."""
-        width = self.own.width
-        found = search_memory(actor, memory, sample_limits(actor.special, batch), width, num_best=width)
-        full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
-        tokens, _ = pad_lists([hypothesis.tokens for hypotheses in full for hypothesis in hypotheses])
-        log_probabilities = [[hypothesis.log_probability for hypothesis in hypotheses] for hypotheses in full]
-        device = batch.sources.device
-        return (
-            tokens.view(len(batch), width, -1).to(device),
-            torch.tensor(log_probabilities, dtype=torch.float64, device=device),
         )

@@ -15,10 +15,12 @@ the expected gradient is that of the regularised return.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 from torch import Tensor
 
-from seqcritic.contracts.method import Traits
+from seqcritic.contracts.method import Aliases, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.counted_losses import soft_values
@@ -39,6 +41,7 @@ class EntropyActorCritic(ActorCritic):
     """Actor-critic whose policy is rewarded for its entropy."""
 
     name = "entropy-actor-critic"
+    aliases: ClassVar[Aliases] = {"erac": {}}
     Settings = EntropyActorCriticSettings
     traits = Traits(3.0, 3.5, takes_correction=True)
     own: EntropyActorCriticSettings

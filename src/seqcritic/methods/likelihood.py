@@ -2,6 +2,10 @@
 
     loss = −Σ_t log p(y_t | Y_1..t-1, X)
 
+With `method.label_smoothing` = ε (Szegedy et al. 2016) so much of each label is spread over all V tokens:
+
+    loss = −Σ_t [(1 − ε) log p(y_t | Y_1..t-1, X) + ε/V Σ_a log p(a | Y_1..t-1, X)]
+
 Shapes: B examples, T tokens, V vocabulary.
 """
 
@@ -13,8 +17,9 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Method, Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.methods.counted_losses import likelihood_loss
-from seqcritic.sections import Section
+from seqcritic.method_settings import MethodSettings
+from seqcritic.methods.counted_losses import log_taken
+from seqcritic.methods.terms import likelihood_term
 
 
 @register_method
@@ -25,13 +30,14 @@ class Likelihood(Method):
     traits = Traits(1.0, 1.0)
     trains: tuple[str, ...] = ("actor",)
 
-    def __init__(self, settings: Section, score: object, shaping: bool) -> None:
-        """Take what every method is given; nothing of it has a use here."""
+    def __init__(self, settings: MethodSettings, score: object, shaping: bool) -> None:
+        """Take what every method is given; the score has no use here."""
+        self.settings = settings
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the negative log-likelihood of the references; draws nothing but what is dropped."""
-        actor = networks.actor
+        actor, smoothing = networks.actor, self.settings.label_smoothing
         memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
         features, _ = actor.features(memory, batch.references, batch.reference_mask)
-        loss = likelihood_loss(actor.logits_of(features), batch.references, batch.reference_mask)
-        return Outcome(loss, {"likelihood_loss": loss.detach()})
+        logits = actor.logits_of(features)
+        return Outcome(*likelihood_term(logits, log_taken(logits, batch.references), batch.reference_mask, smoothing))

@@ -30,6 +30,11 @@ def likelihood_loss(log_probabilities: Tensor, references: Tensor, mask: Tensor)
     return -mean_over_sequences(taken(log_probabilities, references), mask)
 
 
+def smoothed(log_taken: Tensor, mean_log: Tensor, smoothing: float) -> Tensor:
+    """(1 − ε) log p(y) + ε/V Σ_a log p(a): the likelihood of a label of which ε is spread over all tokens."""
+    return (1 - smoothing) * log_taken + smoothing * mean_log
+
+
 def actor_critic_loss(probabilities: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t Σ_a p(a | Ŷ_1..t-1) Q̂(a; Ŷ_1..t-1): equation 8, the full sum over actions. Values are constants."""
     return -mean_over_sequences((probabilities * values).sum(dim=-1), mask)
@@ -38,6 +43,11 @@ def actor_critic_loss(probabilities: Tensor, values: Tensor, mask: Tensor) -> Te
 def entropies(log_probabilities: Tensor) -> Tensor:
     """H(p) = −Σ_a p(a) log p(a), [B, T], of log-probabilities [B, T, V], in nats."""
     return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)
+
+
+def divergences(log_probabilities: Tensor, others: Tensor) -> Tensor:
+    """KL(p ‖ p_0) = Σ_a p(a) (log p(a) − log p_0(a)), [B, T], of log-probabilities [B, T, V] of both, in nats."""
+    return (log_probabilities.exp() * (log_probabilities - others)).sum(dim=-1)
 
 
 def reinforce_loss(log_taken: Tensor, returns: Tensor, baselines: Tensor, mask: Tensor) -> Tensor:
@@ -56,6 +66,43 @@ def correction_loss(log_taken: Tensor, returns: Tensor, values_taken: Tensor, ma
     constants.
     """
     return reinforce_loss(log_taken, returns, values_taken, mask)
+
+
+def clipped_loss(log_taken: Tensor, old_log_taken: Tensor, advantages: Tensor, mask: Tensor, clip: float) -> Tensor:
+    """−Σ_t min(ρ_t A_t, clip(ρ_t, 1 − ε, 1 + ε) A_t), ρ_t = p(ŷ_t) / p_old(ŷ_t): equation 7 of Schulman et al. 2017.
+
+    Where p is p_old, the gradient is that of `reinforce_loss`. Old log-probabilities and advantages are constants.
+    """
+    ratios = (log_taken - old_log_taken).exp()
+    return -mean_over_sequences(torch.minimum(ratios * advantages, ratios.clamp(1 - clip, 1 + clip) * advantages), mask)
+
+
+def group_advantages(returns: Tensor, divides_by_spread: bool) -> Tensor:
+    """(R_m − mean_n R_n) / std_n R_n, [B, M], of the returns of M samples of an example, or the same undivided.
+
+    Samples of equal returns have advantages of 0.
+    """
+    deviations = returns - returns.mean(dim=1, keepdim=True)
+    if not divides_by_spread:
+        return deviations
+    spreads = deviations.square().mean(dim=1, keepdim=True).sqrt()
+    rounding = 1e-5 * returns.abs().amax(dim=1, keepdim=True)
+    return torch.where(spreads > rounding, deviations / spreads, 0.0)
+
+
+def generalised_advantages(rewards: Tensor, state_values: Tensor, mask: Tensor, decay: float) -> Tensor:
+    """A_t = Σ_{l≥0} λ^l δ_{t+l}, δ_t = r_t + V_{t+1} − V_t, [B, T] (Schulman et al. 2016, without discount).
+
+    `state_values` [B, T]: entry t is V *before* token t; after the last counted token it is 0. λ = 1 is the return to
+    go less V_t, λ = 0 is δ_t.
+    """
+    errors = torch.where(mask, rewards + _of_next_state(state_values, mask) - state_values, 0.0)
+    following = torch.zeros_like(errors[:, 0])
+    found = []
+    for step in range(errors.shape[1] - 1, -1, -1):
+        following = errors[:, step] + decay * following
+        found.append(following)
+    return torch.stack(found[::-1], dim=1)
 
 
 def returns_to_go(rewards: Tensor, mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Minimum risk training (Shen et al. 2015): the expected score over a sampled subset of the predictions.
+"""Minimum risk training (Shen et al. 2015): the expected score over a subset of the predictions.
 
     loss = −Σ_{Ŷ ∈ S} q(Ŷ) R(Ŷ),   q(Ŷ) = p(Ŷ | X)^α / Σ_{Ŷ' ∈ S} p(Ŷ' | X)^α
 
@@ -7,10 +7,16 @@ this is a score, so the sign is the other one. α < 1 makes q flatter than p, an
 
     dloss/dθ = −α Σ_{Ŷ ∈ S} q(Ŷ) (R(Ŷ) − Σ_{Ŷ' ∈ S} q(Ŷ') R(Ŷ')) d log p(Ŷ | X)/dθ
 
-Shapes: B examples, K = n + 1 candidates each, T tokens.
+With `candidates: beam` S is the n-best list of a beam search of width n alone, without the reference: the "MWER" of
+Prabhavalkar et al. 2018, where α = 1. Nothing is drawn then. The mean error of the list, which they subtract, is a
+constant within the list: the gradient above does not change.
+
+Shapes: B examples, K candidates each (n + 1 with the reference, else n), T tokens.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
 
 import torch
 from pydantic import Field
@@ -19,22 +25,40 @@ from torch.nn.functional import pad
 
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.batch import Batch
-from seqcritic.contracts.method import Outcome, Traits
+from seqcritic.contracts.method import Aliases, Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
+from seqcritic.methods.counted_losses import log_taken
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import Experience, experience
+from seqcritic.methods.n_best import search_n_best
+from seqcritic.methods.on_samples import (
+    Experience,
+    Scored,
+    draw_reward_masks,
+    experience,
+    score_beside_references,
+)
 from seqcritic.methods.rollout import whole_scores
+from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Factor, Samples, Section
+from seqcritic.tensors import rows as rows_of
+
+Candidates: TypeAlias = tuple[Tensor, Tensor, Tensor]
+"""log p and R, both [B, K], and tokens [B, K, T]."""
 
 
 class MinimumRiskSettings(Section):
     """The subset over which the risk is taken, and how sharp the distribution on it is."""
 
-    samples: Samples = Field(
-        10, description="n: samples for each example, besides the reference; 100 in the source, at ten times the cost"
+    candidates: Literal["sample", "beam"] = Field(
+        "sample", description="samples and the reference, or beam: the n best of a beam search alone (MWER)"
     )
-    sharpness: Factor = Field(5e-3, description="α; 5e-3 in the source")
+    samples: Samples = Field(
+        10,
+        description="n: samples for each example, besides the reference; 100 in the source, at ten times the cost. "
+        "With candidates=beam, the width of the beam; 4 there",
+    )
+    sharpness: Factor = Field(5e-3, description="α; 5e-3 in the source, 1 in that of candidates=beam")
 
 
 def repeated(candidates: Tensor) -> Tensor:
@@ -54,32 +78,52 @@ class MinimumRisk(RewardMethod):
     """Make the better candidates of each example likelier at the expense of the worse."""
 
     name = "minimum-risk"
+    aliases: ClassVar[Aliases] = {"mrt": {}, "mwer": {"candidates": "beam", "sharpness": 1.0}}
     Settings = MinimumRiskSettings
     traits = Traits(9.1, 9.1)
     trains: tuple[str, ...] = ("actor",)
     own: MinimumRiskSettings
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
-        """Return the risk over samples and references."""
+        """Return the risk over the candidates."""
         own, common = self.own, self.settings
-        seen = experience(
-            networks,
-            batch,
-            common,
-            self.score,
-            self.shaping,
-            generator,
-            samples=own.samples,
-            with_references=True,
-        )
-        log_probabilities, scores, candidates = self._candidates(seen, batch, networks.actor.special)
+        seen: Scored
+        if own.candidates == "beam":
+            seen, (log_probabilities, scores, candidates) = self._search(networks, batch, generator)
+            to_log = {"candidate_score": scores.mean()} | seen.term_measurements()
+        else:
+            seen = drawn = experience(
+                networks,
+                batch,
+                common,
+                self.score,
+                self.shaping,
+                generator,
+                samples=own.samples,
+                with_references=True,
+            )
+            log_probabilities, scores, candidates = self._sampled(drawn, batch, networks.actor.special)
+            to_log = drawn.measurements
         left_out = repeated(candidates)
         loss = risk(log_probabilities, scores, left_out, own.sharpness)
         distinct = (~left_out).sum() / len(batch)
         measurements = {"actor_loss": loss.detach(), "distinct_candidates": distinct}
-        return Outcome(seen.add_likelihood(loss, common.likelihood_weight), measurements | seen.measurements)
+        return Outcome(seen.add_terms(loss, common), measurements | to_log)
 
-    def _candidates(self, seen: Experience, batch: Batch, special: SpecialTokens) -> tuple[Tensor, Tensor, Tensor]:
+    def _search(self, networks: Networks, batch: Batch, generator: torch.Generator) -> tuple[Scored, Candidates]:
+        """Return the actor's view of the n best, and log p, R and tokens of them."""
+        actor, count = networks.actor, self.own.samples
+        masks = draw_reward_masks(actor, batch, self.settings, generator)
+        memory = actor.encode(batch.sources, batch.source_mask, masks)
+        terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
+        found = search_n_best(actor, rows_of.detach(memory), batch, count)
+        tokens, mask = found.tokens.flatten(0, 1), found.mask.flatten(0, 1)
+        seen = score_beside_references(actor, memory, tokens, mask, batch, terms)
+        log_probabilities = log_taken(seen.logits, tokens).sum(dim=1).view(len(batch), count)
+        scores = whole_scores(self.score, actor.special, tokens, mask, batch.repeat(count)).view(len(batch), count)
+        return seen, (log_probabilities, scores.to(log_probabilities.dtype), found.tokens)
+
+    def _sampled(self, seen: Experience, batch: Batch, special: SpecialTokens) -> Candidates:
         """Return log p and R [B, K] and tokens [B, K, T] of the reference and, after it, the samples."""
         assert seen.reference_log_taken is not None
         rows = (len(batch), -1)

@@ -72,7 +72,7 @@ class Mixer(RewardMethod):
             "reinforced_share": (mask & ~is_given).sum() / mask.sum(),
         }
         return Outcome(
-            seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + baseline_loss,
+            seen.add_terms(actor_loss, self.settings) + baseline_loss,
             measurements | seen.measurements,
         )
 

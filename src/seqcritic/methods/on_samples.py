@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,12 +18,23 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.counted_losses import likelihood_loss, log_taken, sampled_log_taken
-from seqcritic.methods.losses import mean_over_sequences
+from seqcritic.methods.counted_losses import log_taken, sampled_log_taken
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
+from seqcritic.methods.terms import Anchored, LikelihoodTerm, Terms, likelihood_term, prepare_terms
 from seqcritic.models.recurrence import plain_loops
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
+
+
+class Compared(NamedTuple):
+    """The prefixes at which the actor is compared with the anchor: tokens and mask [B·M, T], and logits [N, V].
+
+    No logits: they are those of the scored tokens.
+    """
+
+    tokens: Tensor
+    mask: Tensor
+    logits: Packed | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,20 +46,33 @@ class Scored:
     states: Tensor  # [B·M, T, H], detached
     reference_logits: Packed | None = None  # [N', V], of references [B, U]
     reference_log_taken: Tensor | None = None  # [B, U], log p(y_t | Y_1..t-1), 0 on padding
-    likelihood_loss: Tensor | None = None
+    likelihood: LikelihoodTerm | None = None
+    compared: Compared  # with the anchor, where there is one
+    anchor: Anchored | None = None
 
     @cached_property
     def logits(self) -> Packed:
         """The logits [N, V] of the tokens, made when they are first asked for."""
         return self.actor.logits_of(self.features)
 
-    def add_likelihood(self, loss: Tensor, weight: float) -> Tensor:
-        """Return loss + λ_LL × likelihood loss."""
-        return loss if self.likelihood_loss is None or weight == 0 else loss + weight * self.likelihood_loss
+    def add_terms(self, loss: Tensor, settings: MethodSettings) -> Tensor:
+        """Return a method's own loss of the actor + λ_LL × likelihood loss + λ_KL × divergence from the anchor."""
+        if self.likelihood is not None and settings.likelihood_weight > 0:
+            loss = loss + settings.likelihood_weight * self.likelihood.loss
+        return loss if self.divergence is None else loss + settings.kl_weight * self.divergence
 
-    def likelihood_measurement(self) -> dict[str, Tensor]:
-        """Return the likelihood loss to log, where there is one."""
-        return {} if self.likelihood_loss is None else {"likelihood_loss": self.likelihood_loss.detach()}
+    def term_measurements(self) -> dict[str, Tensor]:
+        """Return what to log of the terms, where there are any."""
+        likelihood = {} if self.likelihood is None else self.likelihood.measurements
+        return likelihood if self.divergence is None else likelihood | {"kl_divergence": self.divergence.detach()}
+
+    @cached_property
+    def divergence(self) -> Tensor | None:
+        """Σ_t KL of the actor from the anchor, where there is one."""
+        if self.anchor is None:
+            return None
+        tokens, mask, logits = self.compared
+        return self.anchor.divergence(self.logits if logits is None else logits, tokens, mask)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +81,14 @@ class Experience(Scored):
 
     rollout: Rollout
     memory: Memory  # what the samples were drawn from, one row an example, a constant
+    masks: Masks | None  # what was dropped in drawing and in scoring
     own_samples: bool  # drawn by the trained actor as it scores them
-    measurements: dict[str, Tensor]
+    rollout_measurements: dict[str, Tensor]
+
+    @property
+    def measurements(self) -> dict[str, Tensor]:
+        """What to log of the samples and of the terms."""
+        return self.rollout_measurements | self.term_measurements()
 
     @property
     def log_taken(self) -> Tensor:
@@ -72,24 +103,6 @@ def draw_reward_masks(actor: Actor, batch: Batch, settings: MethodSettings, gene
     """Return what is dropped where rewards are learnt from, in drawing as in scoring; None: nothing."""
     held = settings.reward_dropout == "held" and actor.repeats_masks
     return actor.draw_masks(len(batch), generator) if held else None
-
-
-def encode_for_likelihood(
-    actor: Actor,
-    batch: Batch,
-    memory: Memory,
-    masks: Masks | None,
-    settings: MethodSettings,
-    generator: torch.Generator,
-) -> Memory | None:
-    """Return the memory of the likelihood term: that of the rewards, or one with masks where the rewards have none.
-
-    None where λ_LL is 0.
-    """
-    if settings.likelihood_weight == 0:
-        return None
-    own = actor.draw_masks(len(batch), generator) if masks is None else None
-    return memory if own is None else actor.encode(batch.sources, batch.source_mask, own)
 
 
 def experience(
@@ -114,7 +127,7 @@ def experience(
     repeats = settings.samples if samples is None else samples
     masks = draw_reward_masks(actor, batch, settings, generator)
     memory = actor.encode(batch.sources, batch.source_mask, masks)
-    likelihood = encode_for_likelihood(actor, batch, memory, masks, settings, generator)
+    terms = prepare_terms(networks, batch, memory, masks, settings, generator)
     with torch.no_grad():
         # A delayed actor drops what the present one drops: it stays a delayed copy of the policy that is trained.
         sampler_memory = (
@@ -134,12 +147,26 @@ def experience(
         draw=draw,
     )
     sample = rollout.sample
-    scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, with_references, likelihood)
-    measurements = rollout.measurements(repeated) | scored.likelihood_measurement()
+    scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, terms, with_references)
     own = sampler is actor and draw is None and not plain_loops()
     return Experience(
-        **vars(scored), rollout=rollout, memory=sampler_memory, own_samples=own, measurements=measurements
+        **vars(scored),
+        rollout=rollout,
+        memory=sampler_memory,
+        masks=masks,
+        own_samples=own,
+        rollout_measurements=rollout.measurements(repeated),
     )
+
+
+def score_again(
+    networks: Networks, batch: Batch, seen: Experience, settings: MethodSettings, generator: torch.Generator
+) -> Scored:
+    """Let the actor score the samples that it drew before its last steps, with the same units dropped."""
+    actor, sample = networks.actor, seen.rollout.sample
+    memory = actor.encode(batch.sources, batch.source_mask, seen.masks)
+    terms = prepare_terms(networks, batch, memory, seen.masks, settings, generator)
+    return score_beside_references(actor, memory, sample.tokens, sample.mask, batch, terms)
 
 
 def score_beside_references(
@@ -148,25 +175,32 @@ def score_beside_references(
     tokens: Tensor,
     mask: Tensor,
     batch: Batch,
-    references: bool,
-    likelihood: Memory | None = None,
+    terms: Terms,
+    references: bool = False,
     rows: Tensor | None = None,
 ) -> Scored:
     """Let the actor score tokens [B·M, T], M sequences an example in a row, and where asked the references too.
 
-    Both go through one loop: a step over twice the rows costs far less than two steps. `likelihood`: the memory of the
-    likelihood term, None for none; where it is another than that of the predictions, it needs a pass of its own.
-    `rows`: the example of each sequence, where they are not M of each in a row.
+    Both go through one loop: a step over twice the rows costs far less than two steps. Where the likelihood term has
+    another memory than the predictions, it needs a pass of its own. `rows`: the example of each sequence, where they
+    are not M of each in a row.
     """
     num_sequences, num_steps = tokens.shape
     memories = rows_of.repeat(memory, num_sequences // len(batch)) if rows is None else rows_of.select(memory, rows)
-    of_likelihood = None
-    if likelihood is not None and likelihood is not memory:
-        own_features, _ = actor.features(likelihood, batch.references, batch.reference_mask)
-        of_likelihood = likelihood_loss(actor.logits_of(own_features), batch.references, batch.reference_mask)
-    if not references and likelihood is not memory:
+    likelihood = None
+    if terms.likelihood is not None and terms.likelihood is not memory:
+        own_features, _ = actor.features(terms.likelihood, batch.references, batch.reference_mask)
+        likelihood = _likelihood_of(actor.logits_of(own_features), batch, terms)
+    if not references and terms.likelihood is not memory:
         features, states = actor.features(memories, tokens, mask)
-        return Scored(actor=actor, features=features, states=states.detach(), likelihood_loss=of_likelihood)
+        return Scored(
+            actor=actor,
+            features=features,
+            states=states.detach(),
+            likelihood=likelihood,
+            anchor=terms.anchor,
+            compared=Compared(tokens, mask),
+        )
     num_reference_steps = batch.references.shape[1]
     width = max(num_steps, num_reference_steps)
     both, both_masks = (
@@ -176,13 +210,23 @@ def score_beside_references(
     features, states = actor.features(rows_of.cat([memories, memory]), both, both_masks)
     reference_logits = actor.logits_of(features.part(num_sequences, len(both), num_reference_steps))
     reference_log_taken = log_taken(reference_logits, batch.references)
+    if likelihood is None:
+        likelihood = likelihood_term(reference_logits, reference_log_taken, batch.reference_mask, terms.label_smoothing)
     return Scored(
         actor=actor,
         features=features.part(0, num_sequences, num_steps),
         states=states[:num_sequences, :num_steps].detach(),
         reference_logits=reference_logits,
         reference_log_taken=reference_log_taken,
-        likelihood_loss=-mean_over_sequences(reference_log_taken, batch.reference_mask)
-        if of_likelihood is None
-        else of_likelihood,
+        likelihood=likelihood,
+        anchor=terms.anchor,
+        # Sequences that are not so many of each example may be none at all: the references are always there.
+        compared=Compared(tokens, mask)
+        if rows is None
+        else Compared(batch.references, batch.reference_mask, reference_logits),
     )
+
+
+def _likelihood_of(logits: Packed, batch: Batch, terms: Terms) -> LikelihoodTerm:
+    taken = log_taken(logits, batch.references)
+    return likelihood_term(logits, taken, batch.reference_mask, terms.label_smoothing)

@@ -23,6 +23,7 @@ from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.edited_targets import draw_edited
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.methods.terms import prepare_terms
 from seqcritic.scores.edit_distance import prefix_distances
 from seqcritic.sections import Section, Share
 
@@ -60,13 +61,12 @@ class Raml(RewardMethod):
         targets = torch.nn.functional.pad(tokens, (0, 1), value=special.padding)
         targets = targets.scatter(1, lengths[:, None], special.end[0])
         mask = torch.arange(targets.shape[1], device=targets.device) <= lengths[:, None]
-        memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
-        likelihood = memory if settings.likelihood_weight > 0 else None
-        scored = score_beside_references(actor, memory, targets, mask, batch, False, likelihood)
+        masks = actor.draw_masks(len(batch), generator)
+        memory = actor.encode(batch.sources, batch.source_mask, masks)
+        terms = prepare_terms(networks, batch, memory, masks, settings, generator)
+        scored = score_beside_references(actor, memory, targets, mask, batch, terms)
         loss = likelihood_loss(scored.logits, targets, mask)
         distances = prefix_distances(edited, numbered, reference_lengths)
         distance = distances.gather(1, lengths[:, None]).to(loss.dtype).mean()
         measurements = {"actor_loss": loss.detach(), "target_distance": distance}
-        return Outcome(
-            scored.add_likelihood(loss, settings.likelihood_weight), measurements | scored.likelihood_measurement()
-        )
+        return Outcome(scored.add_terms(loss, settings), measurements | scored.term_measurements())

@@ -40,7 +40,7 @@ class Reinforce(RewardMethod):
         actor_loss, baseline_loss = linear_baseline_losses(networks, seen, seen.log_taken, mask)
         measurements = {"actor_loss": actor_loss.detach(), "baseline_loss": baseline_loss.detach()}
         return Outcome(
-            seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + baseline_loss,
+            seen.add_terms(actor_loss, self.settings) + baseline_loss,
             measurements | seen.measurements,
         )
 
@@ -75,6 +75,6 @@ class ReinforceCritic(RewardMethod):
         actor_loss = losses.reinforce_loss(seen.log_taken, returns, baselines, mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
         return Outcome(
-            seen.add_likelihood(actor_loss, self.settings.likelihood_weight) + critic.loss,
+            seen.add_terms(actor_loss, self.settings) + critic.loss,
             measurements | critic.measurements | seen.measurements,
         )

@@ -8,11 +8,13 @@ one: the same direction at a smaller scale.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 from torch import Tensor
 
 from seqcritic.contracts.batch import Batch
-from seqcritic.contracts.method import Traits
+from seqcritic.contracts.method import Aliases, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.methods.on_samples import Experience
@@ -31,6 +33,7 @@ class ReinforceMultisample(SequenceReinforce):
     """Several samples of one example are each other's baseline; nothing has to be learned."""
 
     name = "reinforce-multisample"
+    aliases: ClassVar[Aliases] = {"rloo": {}}
     Settings = ReinforceMultisampleSettings
     traits = Traits(3.4, 4.2)
     own: ReinforceMultisampleSettings

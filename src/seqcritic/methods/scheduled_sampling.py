@@ -32,6 +32,7 @@ from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.on_samples import score_beside_references
+from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Rate, Section
 
 
@@ -90,14 +91,14 @@ class ScheduledSampling(RewardMethod):
         actor, references = networks.actor, batch.references
         share = reference_share(self.own, progress)
         # What is drawn is an input, not a prediction to be rewarded; it has the masks of the loss all the same.
-        memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
+        masks = actor.draw_masks(len(batch), generator)
+        memory = actor.encode(batch.sources, batch.source_mask, masks)
         size = (references.shape[1], len(batch))
         coins = (draw_uniform(generator, *size) < share).to(references.device)
         numbers = draw_numbers(generator, *size).to(references.device)
         inputs = mix_inputs(actor, memory, references, coins, numbers)
-        weight = self.settings.likelihood_weight
-        likelihood = memory if weight > 0 else None
-        scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, False, likelihood)
+        terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
+        scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, terms)
         loss = likelihood_loss(scored.logits, references, batch.reference_mask)
         measurements = {"actor_loss": loss.detach(), "reference_share": loss.new_tensor(share)}
-        return Outcome(scored.add_likelihood(loss, weight), measurements | scored.likelihood_measurement())
+        return Outcome(scored.add_terms(loss, self.settings), measurements | scored.term_measurements())

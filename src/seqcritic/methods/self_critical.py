@@ -10,11 +10,13 @@ Shapes: B examples, M samples each, T tokens.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
 from seqcritic.contracts.batch import Batch
-from seqcritic.contracts.method import Traits
+from seqcritic.contracts.method import Aliases, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.decoding.sampling import decode_greedily
@@ -28,6 +30,7 @@ class SelfCritical(SequenceReinforce):
     """The return of greedy search is subtracted from that of every sample."""
 
     name = "self-critical"
+    aliases: ClassVar[Aliases] = {"scst": {}}
     traits = Traits(1.9, 2.5)
 
     def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:

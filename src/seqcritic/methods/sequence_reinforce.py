@@ -49,4 +49,4 @@ class SequenceReinforce(RewardMethod, ABC):
             seen.log_taken, returns.reshape(-1, 1), baselines.reshape(-1, 1), seen.rollout.sample.mask
         )
         measurements = {"actor_loss": loss.detach(), "baseline": baselines.mean()}
-        return Outcome(seen.add_likelihood(loss, self.settings.likelihood_weight), measurements | seen.measurements)
+        return Outcome(seen.add_terms(loss, self.settings), measurements | seen.measurements)

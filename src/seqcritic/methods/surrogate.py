@@ -1,0 +1,58 @@
+"""Several steps from the samples of one batch: what PPO and GRPO share.
+
+    loss = −Σ_t min(ρ_t A_t, clip(ρ_t, 1 − ε, 1 + ε) A_t),   ρ_t = p_θ(ŷ_t | Ŷ_1..t-1) / p_old(ŷ_t | Ŷ_1..t-1)
+
+p_old is the actor that drew the samples, before the first step. There ρ = 1, and the gradient is that of REINFORCE with
+the advantages A. In later steps the samples are scored again by the actor as it is then. What has gone more than ε in
+the direction of its advantage has no gradient any more. Each step is one of the whole batch: there are no minibatches.
+
+Shapes: B sequences, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqcritic.contracts.batch import Batch
+from seqcritic.contracts.networks import Networks
+from seqcritic.method_settings import MethodSettings
+from seqcritic.methods.counted_losses import log_taken
+from seqcritic.methods.losses import clipped_loss
+from seqcritic.methods.on_samples import Experience, Scored, score_again
+
+
+class Pass(NamedTuple):
+    """The actor's view of the samples before one of the steps: log p(ŷ_t) [B, T] now, and when they were drawn."""
+
+    scored: Scored
+    log_taken: Tensor
+    old_log_taken: Tensor  # a constant
+
+
+def passes(
+    networks: Networks,
+    batch: Batch,
+    seen: Experience,
+    settings: MethodSettings,
+    generator: torch.Generator,
+    count: int,
+) -> Iterator[Pass]:
+    """Yield the actor's view of its own samples before each of `count` steps, made when it is asked for."""
+    first = seen.log_taken
+    old = first.detach()
+    yield Pass(seen, first, old)
+    for _ in range(count - 1):
+        scored = score_again(networks, batch, seen, settings, generator)
+        yield Pass(scored, log_taken(scored.logits, seen.rollout.sample.tokens), old)
+
+
+def surrogate(step: Pass, advantages: Tensor, mask: Tensor, clip: float) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the clipped loss with advantages [B, T] or [B, 1], and what to log: the loss and the share clipped."""
+    loss = clipped_loss(step.log_taken, step.old_log_taken, advantages, mask, clip)
+    ratios = (step.log_taken.detach() - step.old_log_taken).exp()
+    beyond = torch.where(advantages > 0, ratios > 1 + clip, (ratios < 1 - clip) & (advantages < 0))
+    return loss, {"actor_loss": loss.detach(), "clipped_share": (beyond & mask).sum() / mask.sum()}
