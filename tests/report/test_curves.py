@@ -157,8 +157,8 @@ def test_every_method_of_the_largest_comparison_has_a_style_of_its_own() -> None
     assert keys == drawn
     assert len({group.get("class") for group in groups}) == len(method_labels())
     legend = terminal_plot(curves, "CER").partition("compute (likelihood updates)")[2]
-    assert sorted(re.findall(r"\S (\S{4,})", legend)) == sorted(method_labels())
-    assert len(set(re.findall(r"(\S) \S{4,}", legend))) == len(method_labels()) <= len(SYMBOLS)
+    assert sorted(re.findall(r"\S (\S{3,})", legend)) == sorted(method_labels())
+    assert len(set(re.findall(r"(\S) \S{3,}", legend))) == len(method_labels()) <= len(SYMBOLS)
 
 
 def test_the_style_sheet_knows_every_style_and_is_readable_on_light_and_dark() -> None:

@@ -22,7 +22,7 @@ Attributes: TypeAlias = dict[str, str | float]
 # Chosen so that any two differ for readers with each kind of colour blindness, at contrast 3 on white.
 PALETTE = ("#2448c8", "#e25a0a", "#00957f", "#b56ad0", "#7b3f20", "#3f4450")
 # Beyond the palette, colours come again with another dash: every method of a comparison of all has a style of its own.
-DASHES = ("", "8 4", "2 3", "12 3 2 3", "3 8")
+DASHES = ("", "8 4", "2 3", "12 3 2 3", "3 8", "16 6")
 INK, FAINT, GRID = "#22262c", "#5c6470", "#e3e6ea"
 LINE_HEIGHT = 18.0
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"

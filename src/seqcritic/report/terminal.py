@@ -19,7 +19,7 @@ from seqcritic.report.scales import (
     score_range,
 )
 
-SYMBOLS = "ox+*#@%&abcdefghijklmnpqrstuvwyz"
+SYMBOLS = "ox+*#@%&abcdefghijklmnpqrstuvwyz=~$"
 
 
 def terminal_plot(curves: Sequence[Curve], score_name: str, width: int = 72, height: int = 16) -> str:
