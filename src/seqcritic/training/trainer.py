@@ -26,7 +26,7 @@ from seqcritic.contracts.task import Task
 from seqcritic.data_settings import OBJECT
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score
-from seqcritic.models.build import build_critic
+from seqcritic.models.build import build_actor, build_critic
 from seqcritic.scores.shared.function import FunctionScore, as_score
 from seqcritic.settings_io import override, settings_from, with_method
 from seqcritic.training.callbacks import Callback
@@ -43,7 +43,7 @@ class Trainer:
 
     def __init__(
         self,
-        actor: Actor,
+        actor: Actor | str,
         task: Task,
         score: str | Score | Callable[..., Any],
         method: str | type[Method] = "actor-critic",
@@ -57,12 +57,13 @@ class Trainer:
     ) -> None:
         """Compose a run.
 
+        `actor`: an Actor, or a kind, such as `gru`, that is built for the task by what `settings` say under `actor`.
         `score`: a name of docs/scores.md, a Score, or a function of texts. `method`: a name, with `+likelihood` for the
         mixture, or a class. `critic`: where the method needs one, by default what `settings` say under `critic`, the
         recurrent one. `settings`: what else a recipe says, by dotted keys or nested. `optimiser`: makes one of
         parameters; the learning rate is set at every update.
         """
-        _require(isinstance(actor, Actor), "actor", actor, "an Actor (docs/own/actor.md)")
+        _require(isinstance(actor, Actor | str), "actor", actor, "an Actor (docs/own/actor.md), nor the name of one")
         _require(isinstance(task, Task), "task", task, "a Task (docs/own/data.md); seqcritic.pairs makes one of pairs")
         _require(critic is None or isinstance(critic, Critic), "critic", critic, "a Critic (contracts/critic.py)")
         named = isinstance(score, str | Score) or callable(score)
@@ -70,17 +71,23 @@ class Trainer:
         self.out = Path(out)
         self.optimiser, self.callbacks, self.display = optimiser, callbacks, display
         tree = _tree(settings)
-        tree["actor"] = describe_part(actor, OwnActorSettings).model_dump(mode="json")
+        if isinstance(actor, str):
+            tree["actor"] = {**tree.get("actor", {}), "kind": actor}
+        else:
+            tree["actor"] = describe_part(actor, OwnActorSettings).model_dump(mode="json")
+            tree.setdefault("length", asdict(actor.limits))
         if critic is not None:
             tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
         tree["data"] = task.section()
-        tree.setdefault("length", asdict(actor.limits))
         tree["score"] = {**tree.get("score", {}), "name": _described_score(score)}
         self.settings = with_method(settings_from(tree), _label(method))
         chosen = build_score(self.settings, task.codec) if isinstance(score, str) else as_score(score)
+        weights = weights_generator(self.settings)
+        if isinstance(actor, str):
+            actor = build_actor(self.settings, task.codec.num_source_tokens, task.codec.num_target_tokens, weights)
         actor.limits = LengthLimits(self.settings.length.factor, self.settings.length.extra)
         if critic is None and self.settings.method.needs_critic:
-            critic = build_critic(self.settings, actor, weights_generator(self.settings))
+            critic = build_critic(self.settings, actor, weights)
         self.parts = Parts(actor, task, chosen, critic)
 
     def train(self) -> Model:
