@@ -24,7 +24,7 @@ PRODUCTS = "products"
 
 
 def measure(session: Session) -> list[Row]:
-    """Return the row, without and with the tied read-out."""
+    """Return the row, without and with the tied output layer."""
     return [_compare(session, tied) for tied in (False, True)]
 
 
@@ -42,7 +42,7 @@ def _compare(session: Session, tied: bool) -> Row:
         times = session.alternate(jobs, 1, ROUNDS)
     cpu = {side: [timing.cpu for timing in timings] for side, timings in times.items()}
     peer = better({side: cpu[side] for side in PEERS})
-    kind = ", tied read-out on all sides" if tied else ""
+    kind = ", tied output layer on all sides" if tied else ""
     return row(
         f"beam {WIDTH}, length {LENGTH}, b{kind}, against {title(peer)}, the better of {len(PEERS)} peers",
         ratio(cpu[peer], cpu[OURS]),

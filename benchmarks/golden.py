@@ -89,8 +89,8 @@ def trajectory(label: str, dropout: float) -> dict[str, Any]:
 def figures(tensor: torch.Tensor) -> list[float]:
     """Return the sum, the norm and eight entries, spread evenly, of a tensor."""
     flat = tensor.double().flatten()
-    places = torch.linspace(0, len(flat) - 1, min(NUM_ENTRIES, len(flat))).long()
-    return [flat.sum().item(), flat.norm().item(), *flat[places].tolist()]
+    positions = torch.linspace(0, len(flat) - 1, min(NUM_ENTRIES, len(flat))).long()
+    return [flat.sum().item(), flat.norm().item(), *flat[positions].tolist()]
 
 
 def differences(expected: Any, found: Any, place: str = "") -> Iterator[str]:

@@ -21,7 +21,7 @@ TARGET = 1.25
 
 
 def measure(session: Session) -> list[Row]:
-    """Return the multiple, without and with the tied read-out."""
+    """Return the multiple, without and with the tied output layer."""
     return [_multiple(session, tied) for tied in (False, True)]
 
 
@@ -33,7 +33,7 @@ def _multiple(session: Session, tied: bool) -> Row:
         products.run(1)
         sides = {"update": lambda: update.timing(1), "products": lambda: products.timing(1)}
         times = alternate(sides, session.rounds(ROUNDS))
-    kind = ", tied read-out" if tied else ""
+    kind = ", tied output layer" if tied else ""
     cpu = {side: [timing.cpu for timing in timings] for side, timings in times.items()}
     gigaflops = products.description["operations"] / sorted(cpu["products"])[len(cpu["products"]) // 2] / 1e9
     return row(

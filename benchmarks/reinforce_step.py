@@ -25,7 +25,7 @@ TARGET = 2.5
 
 
 def measure(session: Session) -> list[Row]:
-    """Return a row for each workload, b also with the tied read-out."""
+    """Return a row for each workload, b also with the tied output layer."""
     return [_compare(session, name, tied) for name, tied in (("a10", False), ("a30", False), ("b", False), ("b", True))]
 
 
@@ -45,7 +45,7 @@ def _compare(session: Session, name: str, tied: bool) -> Row:
             job.run(1)
         times = session.alternate(jobs, steps, rounds)
     cpu = {side: [timing.cpu for timing in timings] for side, timings in times.items()}
-    kind = ", tied read-out on both sides" if tied else ""
+    kind = ", tied output layer on both sides" if tied else ""
     return row(
         f"REINFORCE update, {name}{kind}, against {title(PEER)}",
         ratio(cpu[PEER], cpu[OURS]),

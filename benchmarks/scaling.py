@@ -3,7 +3,7 @@
     python benchmarks/scaling.py together [--rounds N] [--json FILE]   # 1 → 2 processes, the same batch in each
     python benchmarks/scaling.py fit [--json FILE]                     # the coefficients of docs/scaling.md
 
-Random token numbers of one length stand for text, so that nothing but the named quantities varies. `together` starts
+Random token ids of one length stand for text, so that nothing but the named quantities varies. `together` starts
 one process and two processes in turns, one thread each, and divides the medians of the wall times of an update; the
 load of the machine is printed, for two processes need two idle cores. `fit` takes the CPU time of one process.
 """
@@ -98,7 +98,7 @@ def _timed(function: Callable[..., Any], total: list[float]) -> Callable[..., An
 
 
 def work(label: str, workload: str) -> None:
-    """Be one process of a team: time updates and let the first print them."""
+    """Be one process of a group: time updates and let the first print them."""
     with join_processes() as processes:
         found = time_updates(label, WORKLOADS[workload], time.perf_counter, processes)
         if processes.is_first:
@@ -112,14 +112,14 @@ def run_team(size: int, label: str, workload: str) -> dict[str, float]:
         port = str(probe.getsockname()[1])
     shared = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "work", label, workload]
-    team = [
+    group = [
         subprocess.Popen(
             command, env=os.environ | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, stdout=subprocess.PIPE
         )
         for rank in range(size)
     ]
-    outputs = [process.communicate()[0] for process in team]
-    if any(process.returncode for process in team):
+    outputs = [process.communicate()[0] for process in group]
+    if any(process.returncode for process in group):
         raise SystemExit("a process of the benchmark has failed")
     found: dict[str, float] = json.loads(outputs[0])
     return found

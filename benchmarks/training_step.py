@@ -5,7 +5,7 @@
 A step is the whole update: loss, backward pass, clipping, Adam. One thread is judged by CPU time, two by wall time,
 because threads that wait for each other burn CPU time too. On b all sides read out through a layer as wide as the
 state, with a matrix of its own or, `tied`, with the embedding's. On b-wide we read out as our recipes do, straight from
-[state; glimpse], which is three times the peers' products: for information.
+[state; context], which is three times the peers' products: for information.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def compare(
     seconds = {side: seconds_by(clock, timings) for side, timings in times.items()}
     peer = better({side: seconds[side] for side in peers})
     against = title(peer) if len(peers) == 1 else f"{title(peer)}, the better of {len(peers)} peers"
-    kind = ", tied read-out on all sides" if model.get("tied") else ""
+    kind = ", tied output layer on all sides" if model.get("tied") else ""
     if workload == "b-wide":
-        kind = " (our read-out three times as wide as the peers')"
+        kind = " (our output layer three times as wide as the peers')"
     return row(
         f"likelihood update, {workload}{kind}, against {against}",
         ratio(seconds[peer], seconds[OURS]),

@@ -15,7 +15,7 @@ from seqcritic.data.task import build_task
 from seqcritic.method_settings import typical_costs
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.calibration import UNIT, measure_seconds
-from seqcritic.training.watching import watched_steps
+from seqcritic.training.progress_bar import show_step_progress
 
 WARM_UP_UPDATES = 600
 ROUNDS = 60
@@ -25,7 +25,7 @@ def main() -> None:
     """Print one line a method."""
     settings = load_recipe(sys.argv[1], sys.argv[2:])
     task = build_task(settings.data)
-    seconds = measure_seconds(settings, list(typical_costs()), task, WARM_UP_UPDATES, ROUNDS, watched_steps)
+    seconds = measure_seconds(settings, list(typical_costs()), task, WARM_UP_UPDATES, ROUNDS, show_step_progress)
     load = os.getloadavg()[0]
     print(f"# {settings.name}: threads {settings.threads}, {ROUNDS} rounds, load average {load:.1f}")
     for label, median in seconds.items():

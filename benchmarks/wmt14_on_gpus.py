@@ -28,10 +28,10 @@ READS_OF_OUTPUTS = {"likelihood": 8, "actor-critic+likelihood": 30}  # passes ov
 def operations_of_token(embedding: int, hidden: int, attention: int) -> float:
     """Return the floating-point operations of a forward pass for one source and one target token."""
     memory = 2 * hidden
-    read_out = (hidden + memory) * VOCABULARY
+    output_layer = (hidden + memory) * VOCABULARY
     decoder = 3 * hidden * (hidden + memory + embedding) + hidden * attention + LENGTH * (attention + memory)
     encoder = 2 * 3 * hidden * (embedding + hidden) + memory * attention
-    return 2.0 * (read_out + decoder + encoder)
+    return 2.0 * (output_layer + decoder + encoder)
 
 
 def parameters_of_network(embedding: int, hidden: int, attention: int, embeddings: int) -> float:
@@ -60,7 +60,7 @@ def seconds_of_update(label: str, gpus: int, batch: int, link: float) -> dict[st
         "products": (without + 3 * with_graph) * operations_of_token(*sizes) * tokens / PRODUCTS_A_SECOND,
         "outputs in memory": READS_OF_OUTPUTS[label] * tokens * VOCABULARY * 4 / BYTES_A_SECOND,
         "starting kernels": steps * KERNEL_SECONDS,
-        "Adam and followers": weights * 40 / BYTES_A_SECOND,
+        "Adam and target networks": weights * 40 / BYTES_A_SECOND,
         "all-reduce": 2 * (gpus - 1) / gpus * weights * 4 / link,
     }
 

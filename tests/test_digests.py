@@ -58,9 +58,9 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
 
 
 @pytest.fixture(scope="module")
-def judged_run(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def evaluated_run(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run with all that later commands read: evaluations, a comparison, a diagnosis, printed results."""
-    folder = tmp_path_factory.mktemp("judged") / "run"
+    folder = tmp_path_factory.mktemp("evaluated") / "run"
     shutil.copytree(finished_run, folder)
     assert main(["report", str(folder), "--out", str(folder / "comparison.json")]) == 0
     size = ["--examples", "2", "--draws", "40", "--precision", "0.9"]
@@ -122,13 +122,13 @@ def outcome_of(command: Command, out: Path, capsys: pytest.CaptureFixture[str]) 
 def test_flipped_bytes_change_nothing_or_are_refused(
     name: str,
     command: Callable[[Path, Path], Command],
-    judged_run: Path,
+    evaluated_run: Path,
     lively_run: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ):
     folder, out = tmp_path / "run", tmp_path / "out"
-    shutil.copytree(lively_run if name.startswith("evaluations") else judged_run, folder)  # it predicts most
+    shutil.copytree(lively_run if name.startswith("evaluations") else evaluated_run, folder)  # it predicts most
     if name == "result.json":
         assert main(evaluate(folder, out)) == 0
         (folder / name).write_text(capsys.readouterr().out.splitlines()[-1], encoding="utf-8")

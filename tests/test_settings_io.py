@@ -61,14 +61,16 @@ def test_a_critic_begins_as_an_actor_of_its_own_kind_only(recipe: str, override:
 
 
 @pytest.mark.parametrize("override", ["score.shaping=false", "score.name=my_scores:overlap"])
-def test_an_outlook_is_added_only_where_the_score_has_one(override: str):
-    with pytest.raises(UserError, match=r"critic.adds_outlook needs score.shaping=true and a score that tells"):
-        load_recipe("demo", ["critic.adds_outlook=true", override])
+def test_an_lookahead_is_added_only_where_the_score_has_one(override: str):
+    with pytest.raises(
+        UserError, match=r"critic.residual_on_lookahead needs score.shaping=true and a score that tells"
+    ):
+        load_recipe("demo", ["critic.residual_on_lookahead=true", override])
 
 
-def test_an_outlook_is_not_for_an_expert_that_follows_the_network():
-    with pytest.raises(UserError, match=r"critic.adds_outlook: dagger's expert"):
-        load_recipe("demo", ["critic.adds_outlook=true", "method.name=dagger"])
+def test_an_lookahead_is_not_for_an_expert_that_follows_the_network():
+    with pytest.raises(UserError, match=r"critic.residual_on_lookahead: dagger's expert"):
+        load_recipe("demo", ["critic.residual_on_lookahead=true", "method.name=dagger"])
 
 
 @pytest.mark.parametrize(

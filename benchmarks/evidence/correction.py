@@ -5,7 +5,8 @@
 Spelling as in the demo recipe (L = 10, noise 0.5). From one actor a seed, and two critics, one that is ready (the
 recipe's 1,000 updates) and one that is not (60), actor-critic trains with η = 0 (the paper, its delayed actor
 included), 0.5, 1 and `auto`, and REINFORCE with the critic beside it: with likelihood mixed in for three seeds, without
-for the first. At most two runs at once, one thread each; stopped, the same command goes on. Nothing is judged on test.
+for the first. At most two runs at once, one thread each; stopped, the same command goes on. Nothing is evaluated on
+test.
 
 Further arguments are settings of all runs: `method.gamma_theta=1` lets the actor itself draw for η = 0 too, and
 `phases.actor.updates=20 phases.critic.updates=9 phases.train.updates=12 --unready 3 --seeds 1` tries the script out.
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqcritic.comparing.gather import share_at_start
+from seqcritic.comparing.gather import explained_at_start
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import PlannedRun
 from seqcritic.comparing.rows import Row
@@ -137,7 +138,7 @@ def _describe(cell: Cell, folder: Path, critic_updates: int) -> dict[str, object
         "correction": cell.correction,
         "critic": cell.critic,
         "critic_updates": critic_updates,
-        "critic_explains": share_at_start([folder]),
+        "critic_explains": explained_at_start([folder]),
         "seed": cell.seed,
         "finished": is_finished(folder),
         "curve": curve,  # update, greedy validation CER

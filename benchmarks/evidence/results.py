@@ -6,8 +6,8 @@
 A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FILE -->` and `<!-- end -->`, FILE below
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
 `ablation` an ablation, `gradients` a diagnosis, `errors` its squared errors with several samples, `estimators` all of
-one moment, `tries` runs that were tried, `samples` what their samples returned, `token-values` what critics know of
-tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they come
+one checkpoint, `trials` runs that were tried, `samples` what their samples returned, `token-values` what critics know
+of tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they come
 from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
 token-values.json, and every enumeration.json.
 """
@@ -37,7 +37,7 @@ OF_ONE_FILE = {
     "gradients": tables.gradients,
     "errors": tables.errors,
     "estimators": tables.estimators,
-    "tries": tables.tries,
+    "trials": tables.trials,
     "samples": tables.samples,
     "token-values": tables.token_values,
     "enumeration": enumeration_tables.enumeration,

@@ -12,7 +12,7 @@ from seqcritic.report.comparison import Comparison, MethodRow
 from seqcritic.report.comparison_tables import write_spread, write_valid
 from seqcritic.report.diagnosis import Diagnosis
 from seqcritic.report.diagnosis_tables import format_bias, format_figure, format_number, list_estimator_columns
-from seqcritic.report.formats import ABSENT, format_count, format_p_value, format_score, format_share
+from seqcritic.report.formats import ABSENT, format_count, format_p_value, format_percent, format_score
 from seqcritic.report.tables import Column, markdown_columns
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -124,7 +124,7 @@ def translation() -> str:
                     _difference(beam, beam_row),
                     format_p_value(beam.p_value(beam_row)),
                     ABSENT if paper is None or is_baseline else f"{paper[0]:+.1f} / {paper[1]:+.1f}",
-                    format_share(row.critic_explains),
+                    format_percent(row.critic_explains),
                     format_count(row.updates),
                 )
             )
@@ -134,22 +134,22 @@ def translation() -> str:
 
 
 def gradients(path: Path) -> str:
-    """Return one line for each moment of a diagnosis."""
+    """Return one line for each checkpoint of a diagnosis."""
     rows = []
-    for moment in read_diagnosis(path).rows:
+    for checkpoint in read_diagnosis(path).rows:
         linear, with_critic, critic = (
-            moment.estimator(name) for name in ("reinforce", "reinforce-critic", "actor-critic")
+            checkpoint.estimator(name) for name in ("reinforce", "reinforce-critic", "actor-critic")
         )
         rows.append(
             (
-                moment.label,
-                format_share(moment.explained_variance),
+                checkpoint.label,
+                format_percent(checkpoint.explained_variance),
                 *(format_figure(one.variance) for one in (linear, with_critic, critic)),
                 format_bias(critic, is_truth=False),
                 format_figure(critic.cosine),
                 format_number(linear.samples.value),
                 format_number(with_critic.samples.value),
-                f"{moment.gradient_error:.0%}",
+                f"{checkpoint.gradient_error:.0%}",
             )
         )
     variances = ("REINFORCE's variance", "with the critic", "actor-critic's")
@@ -158,34 +158,35 @@ def gradients(path: Path) -> str:
 
 
 def errors(path: Path) -> str:
-    """Return one line for each moment of a diagnosis: squared errors with one and with several samples an example."""
+    """Return one line for each checkpoint of a diagnosis: squared errors with one and with several samples an
+    example."""
     rows = [
         (
-            moment.label,
+            checkpoint.label,
             *(
-                " / ".join(format_number(error) for error in moment.estimator(name).errors)
+                " / ".join(format_number(error) for error in checkpoint.estimator(name).errors)
                 for name in ("reinforce", "reinforce-critic", "actor-critic")
             ),
         )
-        for moment in read_diagnosis(path).rows
+        for checkpoint in read_diagnosis(path).rows
     ]
     return _table(("at", "REINFORCE", "with the critic", "actor-critic"), rows)
 
 
 def estimators(path: Path) -> str:
-    """Return all figures of the one moment of a diagnosis."""
-    (moment,) = read_diagnosis(path).rows
-    return markdown_columns(list_estimator_columns(moment))
+    """Return all figures of the one checkpoint of a diagnosis."""
+    (checkpoint,) = read_diagnosis(path).rows
+    return markdown_columns(list_estimator_columns(checkpoint))
 
 
-def tries(path: Path) -> str:
+def trials(path: Path) -> str:
     """Return one line for each run that was tried, by its validation scores."""
     rows = [
         (
             each["title"],
             each["method"],
             format_count(each["critic_updates"]),
-            format_share(each["critic_explains"]),
+            format_percent(each["critic_explains"]),
             format_count(each["updates"]),
             format_score(each["best"]),
             format_score(each["last"]),
@@ -197,14 +198,14 @@ def tries(path: Path) -> str:
 
 
 def samples(path: Path) -> str:
-    """Return one line for each run of a file of tries that learnt from samples: what they returned, and what for."""
+    """Return one line for each run of a file of trials that learnt from samples: what they returned, and what for."""
     rows = [
         (
             each["title"],
             each["method"],
             *(f"{number:.2f}" for number in each["returns"]),
             " → ".join(f"{number:.1f}" for number in each["entropies"]),
-            *(format_score(each[moment]) for moment in ("first", "last")),
+            *(format_score(each[when]) for when in ("first", "last")),
         )
         for each in json.loads(path.read_text(encoding="utf-8"))
         if each["returns"]
@@ -219,10 +220,10 @@ def token_values(path: Path) -> str:
     rows = [
         (
             each["title"],
-            format_share(each["critic_explains"]),
+            format_percent(each["critic_explains"]),
             f"{each['correlation']:.2f}",
             f"{each['critic_spread']:.2f} / {each['true_spread']:.2f}",
-            format_share(each["unlikely_favourites"]),
+            format_percent(each["unlikely_favourites"]),
             *(_change(each, end) for end in ("best", "last")),
         )
         for each in sorted(critics, key=lambda critic: -critic["correlation"])

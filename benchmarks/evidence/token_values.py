@@ -16,10 +16,10 @@ from pathlib import Path
 
 import torch
 
-import tries
+import trials
 from seqcritic.comparing.gather import critic_curve
-from seqcritic.diagnosing.diagnose import judge_tokens
-from seqcritic.diagnosing.load import load_patient
+from seqcritic.diagnosing.diagnose import evaluate_token_values
+from seqcritic.diagnosing.load import load_diagnosis_input
 
 NUM_EXAMPLES = 128
 
@@ -40,8 +40,8 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = []
     for title, critic, run in (given.rsplit("=", 2) for given in options.runs):
-        values = judge_tokens(load_patient(critic, "valid", NUM_EXAMPLES))
-        told = tries.describe(title, Path(run)) if run else _describe_critic(title, Path(critic))
+        values = evaluate_token_values(load_diagnosis_input(critic, "valid", NUM_EXAMPLES))
+        told = trials.describe(title, Path(run)) if run else _describe_critic(title, Path(critic))
         rows.append(told | asdict(values))
         print(rows[-1], flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)

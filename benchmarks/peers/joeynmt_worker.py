@@ -23,7 +23,7 @@ from side_by_side.workloads import WORKLOADS, Pair, Workload
 NUM_BATCHES = 8
 PAD, BOS, EOS, FIRST = 1, 2, 3, 4
 NOTES = (
-    "Joey NMT feeds its attention vector back and predicts from it alone (tanh of [state; glimpse], as wide as the "
+    "Joey NMT feeds its attention vector back and predicts from it alone (tanh of [state; context], as wide as the "
     "state); it starts from a projection of the encoder's last state",
 )
 

@@ -42,7 +42,7 @@ def layers_of(settings: GruActorSettings, vocabulary: int, batch: Batch) -> list
         Layer(hidden, 3 * hidden + attention, targets),
     ]
     features, rows = hidden + memory, (sum(targets),)
-    width = embedding if settings.tied else settings.read_out
+    width = embedding if settings.tied else settings.output_width
     if width is None:
         return [*encoder, *decoder, Layer(features, vocabulary, rows)]
     return [*encoder, *decoder, Layer(features, width, rows), Layer(width, vocabulary, rows)]

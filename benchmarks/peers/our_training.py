@@ -33,7 +33,7 @@ NEVER = -1e4
 def settings_of(workload: Workload, method: str, tied: bool) -> Settings:
     """Return what a recipe for the workload would hold: the paper's settings with the workload's sizes."""
     sizes = {name: workload.size for name in ("embedding", "hidden", "attention")}
-    sizes |= {"tied": tied, "read_out": workload.read_out}
+    sizes |= {"tied": tied, "output_width": workload.output_width}
     return settings_from(
         {
             "name": workload.name,
@@ -93,11 +93,11 @@ class LengthLimit:
         self.deviation = deviation
         self.calls = 0
 
-    def __call__(self, actor: RecurrentActor, memory: Any, caps: Tensor, *rest: Any) -> Any:
+    def __call__(self, actor: RecurrentActor, memory: Any, maximum_lengths: Tensor, *rest: Any) -> Any:
         """Sample as usual, with other caps."""
         self.calls += 1
-        deviations = torch.arange(len(caps)) % (2 * self.deviation + 1) - self.deviation
-        with_end = caps - rollout.EXTRA_STEPS + 1
+        deviations = torch.arange(len(maximum_lengths)) % (2 * self.deviation + 1) - self.deviation
+        with_end = maximum_lengths - rollout.EXTRA_STEPS + 1
         return sample(actor, memory, (with_end + deviations).clamp(min=1), *rest)
 
 
@@ -123,7 +123,7 @@ class Training:
             return None
         if lengths == "exact":
             with torch.no_grad():
-                self.learner.networks.actor.decoder.read_out.bias[END] = NEVER
+                self.learner.networks.actor.decoder.output_layer.bias[END] = NEVER
         limit = LengthLimit(deviation=2 if lengths == "trained" else 0)
         rollout.sample = limit
         return limit

@@ -10,7 +10,7 @@ from seqcritic.config import Settings
 from seqcritic.contracts.batch import EVALUATION_BATCH, EvaluationSet
 from seqcritic.data.spelling import SpellingTask
 from seqcritic.data_settings import SpellingSettings
-from seqcritic.evaluation import build_score, judge
+from seqcritic.evaluation import build_score, evaluate_actor
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe
 from seqcritic.training.learner import recipe_learner
@@ -59,9 +59,9 @@ class Evaluation(RecipeTraining):
     def run(self, steps: int) -> dict[str, Any]:
         """Judge the whole set so many times."""
         for _ in range(steps):
-            judgement = judge(self.learner.networks.actor, self.task, self.evaluation_set, self.metric)
-        lengths = [len(text) for text in judgement.predictions]
-        return {"cer": judgement.score, "mean_length": sum(lengths) / len(lengths)}
+            evaluated = evaluate_actor(self.learner.networks.actor, self.task, self.evaluation_set, self.metric)
+        lengths = [len(text) for text in evaluated.predictions]
+        return {"cer": evaluated.score, "mean_length": sum(lengths) / len(lengths)}
 
 
 def recipe_workload(settings: Settings, batch: int | None = None) -> Workload:

@@ -48,7 +48,7 @@ class Beam:
         generator = torch.Generator().manual_seed(1)
         self.actor = RecurrentActor(settings.actor, workload.vocabulary, workload.vocabulary, generator)
         with torch.no_grad():
-            self.actor.decoder.read_out.bias[END] = NEVER
+            self.actor.decoder.output_layer.bias[END] = NEVER
         (pairs,) = workload.batches(1)
         self.batch = batch_of(pairs[: request["sentences"]])
         self.width, self.length = request["width"], request["length"]
@@ -59,9 +59,11 @@ class Beam:
 
     def run(self, steps: int) -> dict[str, Any]:
         """Search, and say how many tokens a hypothesis has."""
-        caps = torch.full((len(self.batch),), self.length)
+        maximum_lengths = torch.full((len(self.batch),), self.length)
         for _ in range(steps):
-            found = beam_search(self.actor, self.batch.sources, self.batch.source_mask, self.width, caps=caps)
+            found = beam_search(
+                self.actor, self.batch.sources, self.batch.source_mask, self.width, maximum_lengths=maximum_lengths
+            )
         return {"length": min(len(hypotheses[0].tokens) for hypotheses in found)}
 
 
@@ -69,7 +71,7 @@ class BeamProducts:
     """The products of a beam search with its weight matrices that no order of sums avoids, bare.
 
     At every step, for all hypotheses: the state's product with gates and query, and the one with the vocabulary, as
-    wide as the embedding; where the read-out is tied, the state's share of what the vocabulary is multiplied with.
+    wide as the embedding; where the output layer is tied, the state's share of what the vocabulary is multiplied with.
     """
 
     def __init__(self, request: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ class Workload:
     shortest: int
     longest: int
     batch: int
-    read_out: int | None = None  # of ours, the peers' being as wide as the state; None: straight from state and glimpse
+    output_width: int | None = None  # ours, the peers' being as wide as the state; None: no layer
 
     @property
     def num_content(self) -> int:
@@ -54,7 +54,7 @@ WORKLOADS = {
     for workload in (
         Workload("a10", vocabulary=40, size=100, shortest=10, longest=10, batch=100),
         Workload("a30", vocabulary=40, size=100, shortest=30, longest=30, batch=100),
-        Workload("b", vocabulary=8_000, size=256, shortest=15, longest=25, batch=64, read_out=256),
+        Workload("b", vocabulary=8_000, size=256, shortest=15, longest=25, batch=64, output_width=256),
         Workload("b-wide", vocabulary=8_000, size=256, shortest=15, longest=25, batch=64),
     )
 }

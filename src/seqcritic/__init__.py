@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_PLACES = {
+_MODULES = {
     "Actor": "contracts.actor",
     "Batch": "contracts.batch",
     "Callback": "training.callbacks",
@@ -126,6 +126,6 @@ def __getattr__(name: str) -> Any:
         return version("seqcritic")
     if name == "losses":
         return import_module("seqcritic.methods.losses")
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'seqcritic' has no attribute '{name}'")
-    return getattr(import_module(f"seqcritic.{_PLACES[name]}"), name)
+    return getattr(import_module(f"seqcritic.{_MODULES[name]}"), name)

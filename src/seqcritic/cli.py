@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from seqcritic.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
-from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
+from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = getattr(commands, options.command.replace("-", "_"))(options)
         sys.stdout.flush()
         return code
-    except Quiet as error:
+    except SilentExit as error:
         return error.exit_code
     except (UserError, NonFiniteError, Interrupted, LostProcess) as error:
         _complain(error)
@@ -204,7 +204,7 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_up_to(MOST_AT_ONCE),
         default=1,
         metavar="WIDTH",
-        help="judge runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
+        help="evaluate runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
     )
     report.add_argument(
         "--out", action="append", default=[], metavar="FILE.html|FILE.json", help="the page (default: report.html)"
@@ -214,7 +214,7 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     diagnose = commands.add_parser(
         "diagnose",
-        help="measure bias and variance of the gradient estimators at a moment of training",
+        help="measure bias and variance of the gradient estimators at a checkpoint of training",
         description="Estimate the true gradient of the expected return over fixed examples, and how far REINFORCE and "
         "actor-critic with the run's critic are from it: bias, variance, mean squared error.",
     )
@@ -236,7 +236,7 @@ def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     diagnose.add_argument(
         "--precision",
-        type=_share,
+        type=_fraction,
         default=0.1,
         metavar="P",
         help="stop when the error of the true gradient is this share of its length (default 0.1)",
@@ -364,7 +364,7 @@ def _up_to(largest: int) -> Callable[[str], int]:
     return positive
 
 
-def _share(text: str) -> float:
+def _fraction(text: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -56,21 +56,21 @@ def compare(options: argparse.Namespace) -> int:
 
 def evaluate(options: argparse.Namespace) -> int:
     """Print the score of a model with its interval and signature."""
+    from seqcritic.training.progress_bar import show_progress
     from seqcritic.training.run_evaluation import evaluate as run
     from seqcritic.training.tuning import tune_length_reward
-    from seqcritic.training.watching import watched
 
     _check_search(options)
     places = [options.run, *options.others]
     rho = options.rho
     if options.tune_rho:
         rho, scores = tune_length_reward(
-            places, options.beam, options.overrides, watched, options.device, options.refill
+            places, options.beam, options.overrides, show_progress, options.device, options.refill
         )
         if not options.json:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
     search = _search(options, rho)
-    result = run(places, options.split, options.overrides, search, watched, options.device)
+    result = run(places, options.split, options.overrides, search, show_progress, options.device)
     if options.json:
         found_by = {"mbr": options.mbr} if options.mbr else {"beam": options.beam, "rho": rho}
         print(json.dumps(seal(result.to_dict() | found_by)))
@@ -126,7 +126,7 @@ def report(options: argparse.Namespace) -> int:
     """Write one page about some runs or a comparison, or what is on it as JSON."""
     from seqcritic.comparing.gather import comparison_of_runs
     from seqcritic.report.pages import render_page
-    from seqcritic.training.watching import watched
+    from seqcritic.training.progress_bar import show_progress
 
     beam = options.beam if options.beam > 1 else None
     overrides = [argument for argument in options.runs if argument.startswith("data.") and "=" in argument]
@@ -135,7 +135,7 @@ def report(options: argparse.Namespace) -> int:
         raise UserError("report: name at least one run, or the folder of a comparison")
     outs = options.out or ["report.html"]
     _check_outs(outs)
-    comparison = comparison_of_runs(runs, beam, watched, overrides)
+    comparison = comparison_of_runs(runs, beam, show_progress, overrides)
     for out in outs:
         _write_page(out, _to_json(comparison.to_dict()) if out.endswith(".json") else render_page(comparison))
     return 0
@@ -210,9 +210,9 @@ def validate(options: argparse.Namespace) -> int:
     for label in settings.compare.methods:
         with_method(settings, label)
     if ":" in settings.score.name:  # torch takes seconds to load
-        from seqcritic.training.rewards import try_described_score
+        from seqcritic.training.rewards import check_described_score
 
-        try_described_score(settings)
+        check_described_score(settings)
     print(to_yaml(settings), end="")
     return 0
 

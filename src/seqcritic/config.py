@@ -122,7 +122,7 @@ class PhasesSettings(Section):
 
 
 class TrainingSettings(Section):
-    """How updates are made, judged and saved."""
+    """How updates are made, evaluated and saved."""
 
     batch: Positive = Field(32, description="examples of an update, for each process that trains")
     clip_norm: Factor | None = Field(50.0, description="largest gradient norm of a network")
@@ -136,7 +136,7 @@ class TrainingSettings(Section):
     )
     average_of: Literal["best", "last"] = Field("best", description="which N of the last phase's evaluated actors")
     train_examples: Count = Field(
-        0, description="so many fixed training examples are judged beside valid, for their curve alone; 0: none"
+        0, description="so many fixed training examples are evaluated beside valid, for their curve alone; 0: none"
     )
     log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
     checkpoint_seconds: Weight = Field(60.0, description="seconds between checkpoints")
@@ -179,7 +179,7 @@ class CompareSettings(Section):
     )
     beam: Several | None = Field(
         None,
-        description="judge on test by beam search of this width too, its length reward tuned on valid; "
+        description="evaluate on test by beam search of this width too, its length reward tuned on valid; "
         "null: greedily alone",
     )
 
@@ -232,13 +232,15 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _critic_can_add(self) -> Self:
-        if self.critic.adds_outlook and not (self.score.shaping and self.score.has_lookahead):
+        if self.critic.residual_on_lookahead and not (self.score.shaping and self.score.has_lookahead):
             raise ValueError(
-                "critic.adds_outlook needs score.shaping=true and a score that tells what each next token is worth, "
-                "as bleu and rouge-l do (docs/scores.md); or set it to false"
+                "critic.residual_on_lookahead needs score.shaping=true and a score that tells what each next token is "
+                "worth, as bleu and rouge-l do (docs/scores.md); or set it to false"
             )
-        if self.critic.adds_outlook and self.method.name == "dagger":
-            raise ValueError("critic.adds_outlook: dagger's expert follows the critic's network alone; leave it false")
+        if self.critic.residual_on_lookahead and self.method.name == "dagger":
+            raise ValueError(
+                "critic.residual_on_lookahead: dagger's expert follows the critic's network alone; leave it false"
+            )
         return self
 
     @model_validator(mode="after")

@@ -35,7 +35,7 @@ class SpellingSettings(Section):
         0,
         ge=-LARGEST_SEED,
         le=LARGEST_SEED,
-        description="fixes the noise of all text that is judged, the same for every run",
+        description="fixes the noise of all text that is evaluated, the same for every run",
     )
     valid_size: Positive | None = Field(None, description="at most so many validation sentences")
     test_size: Positive | None = None

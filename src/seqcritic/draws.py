@@ -22,7 +22,7 @@ SCALE = 1 << 30  # of probabilities as whole numbers: their sum, which rounding 
 
 
 @dataclass(frozen=True)
-class Share:
+class Shard:
     """Which of an update's examples one process holds: `first` up to, without, `last` of `total`."""
 
     first: int
@@ -38,26 +38,26 @@ class Share:
         return len(self) / self.total
 
 
-class SharedGenerator(torch.Generator):
-    """The generator of a process that holds a share of an update's examples; all processes seed it alike."""
+class ShardedGenerator(torch.Generator):
+    """The generator of a process that holds a shard of an update's examples; all processes seed it alike."""
 
-    share: Share | None = None
+    shard: Shard | None = None
 
 
 def draw_numbers(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
     """Return whole numbers [T, B], uniform in [0, 2³²), on the CPU.
 
-    The rows are the examples of the update, or of the generator's share of it, each as many times in a row.
+    The rows are the examples of the update, or of the generator's shard of it, each as many times in a row.
     """
     seed = int(torch.randint(1 << 62, (), generator=generator, device="cpu"))
     own = torch.Generator().manual_seed(seed)
-    share = generator.share if isinstance(generator, SharedGenerator) else None
-    if share is None:
+    shard = generator.shard if isinstance(generator, ShardedGenerator) else None
+    if shard is None:
         return torch.randint(1 << BITS, (num_steps, num_rows), generator=own, device="cpu")
-    samples, rest = divmod(num_rows, len(share))
+    samples, rest = divmod(num_rows, len(shard))
     assert rest == 0, "rows are whole examples"
-    numbers = torch.randint(1 << BITS, (num_steps, share.total * samples), generator=own, device="cpu")
-    return numbers[:, share.first * samples : share.last * samples]
+    numbers = torch.randint(1 << BITS, (num_steps, shard.total * samples), generator=own, device="cpu")
+    return numbers[:, shard.first * samples : shard.last * samples]
 
 
 def draw_uniform(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
@@ -65,11 +65,11 @@ def draw_uniform(generator: torch.Generator, num_steps: int, num_rows: int) -> T
     return draw_numbers(generator, num_steps, num_rows).double() / (1 << BITS)
 
 
-def fork(generator: torch.Generator) -> SharedGenerator:
-    """Return a generator of the same share, seeded by one draw: however much it draws, the other moves by one step."""
-    own = SharedGenerator()
+def fork(generator: torch.Generator) -> ShardedGenerator:
+    """Return a generator of the same shard, seeded by one draw: however much it draws, the other moves by one step."""
+    own = ShardedGenerator()
     own.manual_seed(int(torch.randint(1 << 62, (), generator=generator, device="cpu")))
-    own.share = generator.share if isinstance(generator, SharedGenerator) else None
+    own.shard = generator.shard if isinstance(generator, ShardedGenerator) else None
     return own
 
 

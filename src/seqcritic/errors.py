@@ -24,7 +24,7 @@ class LostProcess(Exception):
     exit_code = 4
 
 
-class Quiet(Exception):
+class SilentExit(Exception):
     """Ends this process without a word: another one of the same training has said why."""
 
     def __init__(self, exit_code: int) -> None:

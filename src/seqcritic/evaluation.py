@@ -1,4 +1,4 @@
-"""Judging an actor: its predictions, the corpus score and its signature."""
+"""Evaluating an actor: its predictions, the corpus score and its signature."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USUAL_LIMITS = LengthLimits()
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Evaluated:
     """Predictions of an evaluation set, each sentence's summands of the score, and the corpus score."""
 
     predictions: list[str]
@@ -41,7 +41,7 @@ class Judgement:
 def build_score(settings: Settings, codec: Codec | None = None) -> Score:
     """Return the score that `settings` name, which is trained for and reported.
 
-    A model without case is judged without it, and text that comes tokenised as it is: a second tokeniser would make
+    A model without case is evaluated without it, and text that comes tokenised as it is: a second tokeniser would make
     three tokens that match of every `&apos;`.
     """
     if settings.score.name == OBJECT:
@@ -109,14 +109,14 @@ def without_surrogate(signature: str) -> str:
     return "|".join(part for part in signature.split("|") if not part.startswith(SURROGATE))
 
 
-def judge(
+def evaluate_actor(
     actor: Actor,
     task: Task,
     evaluation_set: EvaluationSet,
     metric: Score,
     search: AnySearch = GREEDY,
     between_batches: Callable[[], None] = lambda: None,
-) -> Judgement:
+) -> Evaluated:
     """Predict by a search and score; `between_batches` may raise to break off."""
     predictions: list[str] = []
     for batch in evaluation_set.batches:
@@ -135,10 +135,10 @@ def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: 
     return predictions
 
 
-def score_predictions(predictions: list[str], evaluation_set: EvaluationSet, metric: Score) -> Judgement:
+def score_predictions(predictions: list[str], evaluation_set: EvaluationSet, metric: Score) -> Evaluated:
     """Return predictions of a set with their score."""
     statistics = metric.statistics(predictions, evaluation_set.all_references, evaluation_set.sources)
-    return Judgement(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
+    return Evaluated(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
 
 
 def name_references(parts: list[str], num_references: str) -> list[str]:

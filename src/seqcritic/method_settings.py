@@ -71,7 +71,7 @@ def _known(name: str) -> str:
     return name
 
 
-def _share_or_auto(value: Any) -> Any:
+def _fraction_or_auto(value: Any) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value != "auto" and not (is_number and 0 <= value <= 1):
         raise ValueError(f"method.correction: a number from 0 to 1, or auto, not {value!r}")
@@ -111,7 +111,7 @@ class MethodSettings(Section):
         1e-3, description="γ_θ of the delayed actor; REINFORCE always samples from the present actor"
     )
     gamma_phi: Rate = Field(1e-3, description="γ_φ of the target critic")
-    correction: Annotated[float | Literal["auto"], BeforeValidator(_share_or_auto)] = Field(
+    correction: Annotated[float | Literal["auto"], BeforeValidator(_fraction_or_auto)] = Field(
         0.0,
         description="η, of actor-critic: how much of the critic's bias the samples' own returns take back. 0, the "
         "paper: none; 1: all, for more noise; auto: what leaves the least error, found while training. Other than "
@@ -185,7 +185,7 @@ class MethodSettings(Section):
         return rate
 
     @property
-    def follower_speed(self) -> float:
+    def effective_gamma_theta(self) -> float:
         """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
         return self.gamma_theta if self.correction == 0 else 1.0
 

@@ -25,7 +25,7 @@ Several = Annotated[int, Field(ge=2, le=MOST_AT_ONCE)]
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 Factor = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
 
 

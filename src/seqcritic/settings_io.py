@@ -109,7 +109,7 @@ def write_settings(settings: Settings, path: Path) -> None:
     start.actor and start.critic are told from the file's folder where they are at most two folders above it, as in a
     comparison, and else from the root.
     """
-    write_whole(path, seal_text(to_yaml(told_from(path.parent, settings))))
+    write_whole(path, seal_text(to_yaml(relative_to_folder(path.parent, settings))))
 
 
 def read_settings_file(path: Path) -> Settings:
@@ -132,13 +132,13 @@ def read_settings_file(path: Path) -> Settings:
         raise UserError(f"{path}: {error}") from None
 
 
-def told_from(folder: Path, settings: Settings) -> Settings:
+def relative_to_folder(folder: Path, settings: Settings) -> Settings:
     """Return the settings with the places of `start` as they are told from a folder."""
-    places = {name: _place_told_from(folder, place) for name, place in settings.start}
+    places = {name: _path_relative_to(folder, place) for name, place in settings.start}
     return settings.model_copy(update={"start": settings.start.model_copy(update=places)})
 
 
-def _place_told_from(folder: Path, place: str | None) -> str | None:
+def _path_relative_to(folder: Path, place: str | None) -> str | None:
     """Return a place as told from a folder, or a name, which is no place, as it is."""
     if place is None or (not Path(place).exists() and "/" not in place):
         return place

@@ -71,9 +71,9 @@ def test_workloads_are_the_same_for_everybody(workload):
     assert all(len(source) == len(target) for source, target in first)
 
 
-@pytest.mark.parametrize("read_out", [{}, {"read_out": 2}, {"tied": True}], ids=["wide", "projected", "tied"])
-def test_the_products_are_those_of_every_weight_matrix(read_out: dict[str, Any]):
-    settings = GruActorSettings(embedding=3, hidden=4, attention=5, **read_out)
+@pytest.mark.parametrize("output_layer", [{}, {"output_width": 2}, {"tied": True}], ids=["wide", "projected", "tied"])
+def test_the_products_are_those_of_every_weight_matrix(output_layer: dict[str, Any]):
+    settings = GruActorSettings(embedding=3, hidden=4, attention=5, **output_layer)
     actor = RecurrentActor(settings, 11, 12, torch.Generator().manual_seed(1))
     batch = Batch(*pad([[1, 2, 3], [4]]), *pad([[1], [2, 3]]))
     layers = layers_of(settings, 12, batch)

@@ -188,7 +188,7 @@ def test_a_row_that_diverges_is_a_result_and_no_fault(
     of_row = Row(row, "actor-critic") if row else None
     critic = PlannedRun("critic", 1, tmp_path / "critic", (), of_row)
     joint = PlannedRun("actor-critic", 1, tmp_path / "joint", (critic.folder,), of_row)
-    todo = Jobs([critic, joint], lambda run: Settings(), slots=1, may_diverge=may_diverge)
+    todo = Jobs([critic, joint], lambda run: Settings(), num_parallel=1, may_diverge=may_diverge)
     if row is None or not may_diverge:
         with pytest.raises(NonFiniteError):
             todo.run()

@@ -188,7 +188,7 @@ def test_beam_search_is_added_to_a_finished_comparison_without_training(
     assert {name: (out / name).read_bytes() for name in FILES} == files
 
 
-def test_the_critic_s_readiness_is_told(comparison: Path):
+def test_the_explained_variance_is_told(comparison: Path):
     data = json.loads((comparison / "comparison.json").read_text(encoding="utf-8"))
     shares = {row["label"]: row["critic_explains"] for row in data["rows"]}
     for label in METHODS:

@@ -202,8 +202,8 @@ def test_rows_are_measured_beside_their_method_and_use_up_the_budget(
     assert measuring.asked == [("critic",), ("actor-critic", "critic", *rows)]
     stored = json.loads((out / "costs.json").read_text(encoding="utf-8"))["costs"]
     assert stored == dict(zip(("critic", *rows), (3.0, 16.0, 6.0, 4.0, 3.0), strict=True))
-    places = {"plain": "plain", "patient": "patient/actor-critic", "wide": "wide/actor-critic"}
-    last = {label: records(out / "seed-1" / place)[-1] for label, place in places.items()}
+    positions = {"plain": "plain", "patient": "patient/actor-critic", "wide": "wide/actor-critic"}
+    last = {label: records(out / "seed-1" / place)[-1] for label, place in positions.items()}
     assert {label: record["update"] for label, record in last.items()} == {
         "plain": round((96 - 6 * 3) / 8),
         "patient": round((96 - 6 * 6) / 16),
@@ -232,10 +232,10 @@ def test_rows_are_really_measured_in_turns(bare_recipe: Path, tmp_path: Path, mo
     settings = load_recipe(bare_recipe, ["method.name=actor-critic", "compare.costs.actor-critic=8"])
     given = "told: method.gamma_phi=1 compare.costs.actor-critic=2 compare.costs.critic=1"
     rows = own_rows(settings, parse_rows([PATIENT, given]))
-    patient, told = rows_with_costs(settings, rows, tmp_path / "out", build_task(settings.data))
+    diagnosed, told = rows_with_costs(settings, rows, tmp_path / "out", build_task(settings.data))
     own = settings.method.gamma_phi
     assert made[-5:] == [("train", own), ("train", own), ("critic", own), ("train", 0.5), ("critic", 0.5)]
-    assert 2 < patient.overrides["compare.costs.actor-critic"] < 32
+    assert 2 < diagnosed.overrides["compare.costs.actor-critic"] < 32
     assert told.settings(settings).compare.cost("actor-critic") == 2
 
 

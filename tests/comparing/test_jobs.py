@@ -32,7 +32,7 @@ def test_a_fault_ends_the_other_runs(
     labels = ("reinforce", "likelihood", "actor-critic")
     runs = [PlannedRun(label, 4, tmp_path / label, ()) for label in labels]
     with pytest.raises(fault) as caught:
-        Jobs(runs, lambda run: Settings(), slots=2).run()
+        Jobs(runs, lambda run: Settings(), num_parallel=2).run()
     assert str(caught.value) == f"likelihood (seed 4) ended with exit code {code}: why it failed"
     assert set(started) == {"reinforce", "likelihood"}, "more runs than slots were started"
     assert started["reinforce"].returncode == -15

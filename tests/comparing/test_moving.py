@@ -80,8 +80,8 @@ def test_a_finished_comparison_is_reported_judged_and_resumed_elsewhere(
     written = [path for path in there.rglob("*") if path.suffix in (".yaml", ".json", ".jsonl")]
     assert len(written) > 10
     # The text has its own place, which does not move; a log may tell where a run was.
-    places = (str(here), str(comparison))
-    assert [path for path in written if any(place in path.read_text(encoding="utf-8") for place in places)] == []
+    positions = (str(here), str(comparison))
+    assert [path for path in written if any(place in path.read_text(encoding="utf-8") for place in positions)] == []
 
 
 @pytest.mark.parametrize("num_starts", [2, 3])

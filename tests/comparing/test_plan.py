@@ -189,10 +189,10 @@ def test_a_row_with_settings_of_its_own_has_a_critic_of_its_own(tmp_path: Path):
     assert [run_settings(given, run).method.gamma_phi for run in (runs[1], runs[3])] == [given.method.gamma_phi, 0.5]
     critic_of_cost(tmp_path / "seed-1/critic", 18.0)
     critic_of_cost(tmp_path / "seed-1/patient/critic", 30.0)
-    plain, patient = (run_settings(given, run) for run in (runs[2], runs[4]))
-    assert (plain.phases.train.updates, patient.phases.train.updates) == (round(82 / 3.5), round(70 / 3.5))
-    assert patient.start.critic == str(tmp_path / "seed-1/patient/critic")
-    assert patient.start.actor == plain.start.actor == str(tmp_path / "seed-1/actor")
+    plain, diagnosed = (run_settings(given, run) for run in (runs[2], runs[4]))
+    assert (plain.phases.train.updates, diagnosed.phases.train.updates) == (round(82 / 3.5), round(70 / 3.5))
+    assert diagnosed.start.critic == str(tmp_path / "seed-1/patient/critic")
+    assert diagnosed.start.actor == plain.start.actor == str(tmp_path / "seed-1/actor")
 
 
 def test_a_row_that_costs_more_makes_fewer_updates_of_the_same_budget(tmp_path: Path):

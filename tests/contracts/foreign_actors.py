@@ -68,8 +68,8 @@ class GrowingActor(Actor):
         self.output = nn.Linear(2 * SIZE, NUM_TOKENS)
 
     def encode(self, sources: Tensor, mask: Tensor, masks: None = None) -> tuple[Tensor, Tensor]:
-        places = torch.arange(sources.shape[1])
-        return self.key(self.embedding(sources) + self.position[places]), mask
+        positions = torch.arange(sources.shape[1])
+        return self.key(self.embedding(sources) + self.position[positions]), mask
 
     def start(self, memory: tuple[Tensor, Tensor]) -> Past:
         keys, mask = memory

@@ -14,7 +14,7 @@ from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
-from seqcritic.decoding.continuing import continue_prefixes
+from seqcritic.decoding.prefix_rollouts import roll_out_prefixes
 from seqcritic.decoding.sampling import greedy, sample
 from seqcritic.method_settings import MIXED, MethodSettings, method_labels, method_section
 from seqcritic.methods.policy_evaluation import CriticTraining
@@ -39,7 +39,7 @@ def make_recurrent(**changes: object) -> RecurrentActor:
 ACTORS = {
     "recurrent": make_recurrent,
     "recurrent, window encoder, tied": lambda: make_recurrent(encoder="window", tied=True),
-    "recurrent, projected": lambda: make_recurrent(read_out=3),
+    "recurrent, projected": lambda: make_recurrent(output_width=3),
     "lstm": lambda: make_actor(LstmActor),
     "growing": lambda: make_actor(GrowingActor),
     "ensemble": lambda: EnsembleActor([make_recurrent(), make_recurrent(encoder="window", tied=True)]),
@@ -114,7 +114,7 @@ def test_samples_have_the_probabilities_they_are_scored_with(actor: Actor):
     drawn = sample(actor, memory, torch.full((60,), 7), torch.Generator().manual_seed(1))
     logits, _ = actor.score(memory, drawn.tokens)
     taken = torch.log_softmax(logits, 2).gather(2, drawn.tokens[:, :, None])[:, :, 0]
-    assert torch.allclose(drawn.log_taken[drawn.mask], taken[drawn.mask], atol=1e-12)
+    assert torch.allclose(drawn.token_log_probabilities[drawn.mask], taken[drawn.mask], atol=1e-12)
     ends = actor.special.is_end(drawn.tokens) & drawn.mask
     assert bool((ends.sum(dim=1) <= 1).all()), "nothing is drawn after the end"
     assert len({tuple(row) for row in drawn.tokens.tolist()}) > 20
@@ -143,15 +143,19 @@ def test_a_beam_of_one_is_greedy_and_a_wide_one_finds_no_less(actor: Actor):
 def test_a_prefix_is_continued_by_the_actor_itself(actor: Actor):
     batch = make_batch(actor.special)
     memory = actor.encode(batch.sources, batch.source_mask)
-    caps = torch.full((3,), 6)
-    drawn = sample(actor, memory, caps, torch.Generator().manual_seed(4))
-    found = continue_prefixes(actor, memory, drawn.tokens, drawn.mask, caps, 2, torch.Generator().manual_seed(5))
+    maximum_lengths = torch.full((3,), 6)
+    drawn = sample(actor, memory, maximum_lengths, torch.Generator().manual_seed(4))
+    found = roll_out_prefixes(
+        actor, memory, drawn.tokens, drawn.mask, maximum_lengths, 2, torch.Generator().manual_seed(5)
+    )
     assert len(found.rows) == 2 * int(drawn.mask[:, 1:].sum())
-    for row, place, tokens in zip(found.rows.tolist(), found.places.tolist(), found.tokens.tolist(), strict=True):
+    for row, place, tokens in zip(found.rows.tolist(), found.positions.tolist(), found.tokens.tolist(), strict=True):
         assert tokens[: place + 1] == drawn.tokens[row, : place + 1].tolist()
     slow = copy.deepcopy(actor)
     slow.fixed_size_state = False
-    again = continue_prefixes(slow, memory, drawn.tokens, drawn.mask, caps, 2, torch.Generator().manual_seed(5))
+    again = roll_out_prefixes(
+        slow, memory, drawn.tokens, drawn.mask, maximum_lengths, 2, torch.Generator().manual_seed(5)
+    )
     assert torch.equal(again.tokens, found.tokens), "place by place or all at once, the draws are the same"
 
 

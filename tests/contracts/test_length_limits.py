@@ -24,7 +24,7 @@ SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3, 1, 1, 2]]
 def make_endless_actor() -> RecurrentActor:
     actor = RecurrentActor(GruActorSettings(embedding=4, hidden=4, attention=4), 4, 4, torch.Generator().manual_seed(0))
     with torch.no_grad():
-        actor.decoder.read_out.bias[END] = -100.0
+        actor.decoder.output_layer.bias[END] = -100.0
     return actor
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_settings
 from seqcritic.contracts import method_registry as registry
 from seqcritic.contracts.method_registry import register_method, registered_methods
-from seqcritic.contracts.networks import CRITIC, NetworkSpec, follow
+from seqcritic.contracts.networks import CRITIC, NetworkSpec, polyak_update
 from seqcritic.methods.build import build_networks
 from seqcritic.methods.reinforce_multisample import ReinforceMultisample
 from seqcritic.training.learner import recipe_learner
@@ -59,16 +59,16 @@ def test_a_target_critic_of_rate_one_is_still_a_network_of_its_own():
 
 
 def test_target_copies_average_weights_and_copy_buffers():
-    leader = nn.BatchNorm1d(3)
-    follower = copy.deepcopy(leader)
+    online = nn.BatchNorm1d(3)
+    target = copy.deepcopy(online)
     with torch.no_grad():
-        leader.weight.fill_(3.0)
-        leader(torch.randn(8, 3, generator=torch.Generator().manual_seed(0)))  # moves the running means
-    follow(follower, leader, 0.25)
-    assert torch.equal(follower.weight, torch.full((3,), 1.5))
-    assert not bool((leader.running_mean == 0).any())
-    assert torch.equal(follower.running_mean, leader.running_mean)
-    assert torch.equal(follower.num_batches_tracked, torch.tensor(1))
+        online.weight.fill_(3.0)
+        online(torch.randn(8, 3, generator=torch.Generator().manual_seed(0)))  # moves the running means
+    polyak_update(target, online, 0.25)
+    assert torch.equal(target.weight, torch.full((3,), 1.5))
+    assert not bool((online.running_mean == 0).any())
+    assert torch.equal(target.running_mean, online.running_mean)
+    assert torch.equal(target.num_batches_tracked, torch.tensor(1))
 
 
 def test_copies_of_a_method_follow_at_their_rates_and_a_frozen_one_stays(anchored: str):

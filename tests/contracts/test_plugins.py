@@ -23,7 +23,7 @@ from pydantic import Field
 import seqcritic
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import experience
+from seqcritic.methods.experience import gather_experience
 from seqcritic.sections import Section, Weight
 
 
@@ -44,9 +44,9 @@ class ClippedReward(RewardMethod):
     own: ClippedRewardSettings
 
     def __call__(self, networks, batch, generator, progress):
-        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
+        seen = gather_experience(networks, batch, self.settings, self.score, self.shaping, generator)
         returns = seen.rollout.rewards.sum(dim=1).clamp(max=self.own.largest)
-        loss = -(seen.log_taken.sum(dim=1) * returns).mean()
+        loss = -(seen.token_log_probabilities.sum(dim=1) * returns).mean()
         measurements = {"actor_loss": loss.detach(), "largest_return": returns.max()}
         return Outcome(seen.add_terms(loss, self.settings), measurements | seen.measurements)
 '''
@@ -87,8 +87,8 @@ def test_it_trains_and_is_evaluated_in_processes_of_their_own(own_module: str, t
     )
     assert trained.returncode == 0, trained.stderr
     assert "largest_return" in (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8")
-    judged = subprocess.run([*command, "evaluate", "run"], check=False, capture_output=True, text=True)
-    assert judged.returncode == 0, judged.stderr
+    evaluated = subprocess.run([*command, "evaluate", "run"], check=False, capture_output=True, text=True)
+    assert evaluated.returncode == 0, evaluated.stderr
 
 
 def test_it_stands_in_a_comparison(own_module: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seqcritic.contracts.batch import Batch
-from seqcritic.data.bucketing import BATCHES_IN_WINDOW, Buckets, Place
+from seqcritic.data.bucketing import BATCHES_IN_WINDOW, Buckets, EpochPosition
 from seqcritic.data.parallel import Pair
 from seqcritic.data.token_cache import EncodedPairs, PairFilter, encoded_pairs
 from seqcritic.data.tokens import WordVocabulary
@@ -81,12 +81,12 @@ def test_epochs_and_seeds_differ(pairs: EncodedPairs) -> None:
 def test_position_counts_every_batch_as_full(pairs: EncodedPairs) -> None:
     buckets = fresh(pairs)
     assert buckets.num_batches(64) == 110
-    assert buckets.place(0, 64) == Place(0, 0)
-    assert buckets.place(64 * 109, 64) == Place(0, 109)
-    assert buckets.place(64 * 110, 64) == Place(1, 0)
-    assert buckets.place(64 * 325, 64) == Place(2, 105)
+    assert buckets.locate(0, 64) == EpochPosition(0, 0)
+    assert buckets.locate(64 * 109, 64) == EpochPosition(0, 109)
+    assert buckets.locate(64 * 110, 64) == EpochPosition(1, 0)
+    assert buckets.locate(64 * 325, 64) == EpochPosition(2, 105)
     # A position that another batch size has left: the batch it lies in.
-    assert buckets.place(64 * 110 + 63, 64) == Place(1, 0)
+    assert buckets.locate(64 * 110 + 63, 64) == EpochPosition(1, 0)
 
 
 def test_batch_is_the_same_however_it_is_reached(pairs: EncodedPairs) -> None:

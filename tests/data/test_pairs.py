@@ -106,7 +106,7 @@ def test_evaluation_set_is_in_the_order_of_the_files(task: Task, monkeypatch: py
 
 
 def test_evaluation_batches_of_long_sentences_are_small(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "EVALUATION_PLACES", 40)
+    monkeypatch.setattr(batch, "EVALUATION_POSITIONS", 40)
     task.write("test.de", ["Katze", "Katze", "Katze Hund " * 50, "Hund", "Hund"])
     task.write("test.en", ["cat"] * 5)
     assert [len(batch) for batch in task.data().evaluation_set("test").batches] == [2, 1, 2]

@@ -180,7 +180,7 @@ def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(token_cache.RaggedWriter, "add", fail)
+    monkeypatch.setattr(token_cache.PackedRowsWriter, "add", fail)
     with pytest.raises(UserError, match=f"cannot write the cache {tmp_path}: No space left on device"):
         build(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -61,9 +61,9 @@ def test_numbers_of_end_unknown_and_words() -> None:
 def test_words_are_decoded_to_readable_text() -> None:
     line = "I don't know, Tom's (old) dog isn't here!"
     vocabulary = learn(TokenSettings(kind="words"), [line])
-    numbers = vocabulary.encode(line)
-    assert vocabulary.tokens(numbers)[:4] == ["I", "don", "'t", "know"]
-    assert vocabulary.decode(numbers) == line
+    ids = vocabulary.encode(line)
+    assert vocabulary.tokens(ids)[:4] == ["I", "don", "'t", "know"]
+    assert vocabulary.decode(ids) == line
     assert vocabulary.decode(vocabulary.encode("I don't like dogs.")) == "I don't ⁇ ⁇ ⁇"
     assert vocabulary.words("I like dogs.") == ["I", "like", "dogs", "."]
 
@@ -132,16 +132,16 @@ def test_subwords_give_every_line_back(subwords: TextVocabulary) -> None:
     alphabet = "abä ß\t,.<>€漢😀\u0301\x00▁Ġ"
     lines = ["Das ist neu: <end> <unk> Ġ▁", "two  spaces\tand\ttabs", ""]
     lines += ["".join(generator.choices(alphabet, k=generator.randint(1, 40))).strip() for _ in range(500)]
-    for line, numbers in zip(lines, subwords.encode_all(lines), strict=True):
-        assert subwords.decode(numbers) == line
-        assert all(2 <= number < len(subwords) for number in numbers)
+    for line, ids in zip(lines, subwords.encode_all(lines), strict=True):
+        assert subwords.decode(ids) == line
+        assert all(2 <= number < len(subwords) for number in ids)
 
 
 def test_subwords_of_known_words_are_few_and_shown_with_their_spaces(subwords: TextVocabulary) -> None:
-    numbers = subwords.encode("Das Wetter ist gut")
-    assert subwords.tokens(numbers) == ["▁Das", "▁Wetter", "▁ist", "▁gut"]
-    assert subwords.decode([*numbers, 0, 7]) == "Das Wetter ist gut"
-    assert subwords.decode([numbers[0], 1, numbers[1]]) == "Das ⁇ Wetter"
+    ids = subwords.encode("Das Wetter ist gut")
+    assert subwords.tokens(ids) == ["▁Das", "▁Wetter", "▁ist", "▁gut"]
+    assert subwords.decode([*ids, 0, 7]) == "Das Wetter ist gut"
+    assert subwords.decode([ids[0], 1, ids[1]]) == "Das ⁇ Wetter"
     assert subwords.tokens([1]) == ["<unk>"]
     assert subwords.words("Das ist gut.") == ["Das", "ist", "gut", "."]
 

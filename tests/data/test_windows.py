@@ -164,8 +164,8 @@ def test_a_smaller_evaluation_set_is_spread_over_the_text(data: SpellingTask):
     assert len(references) == len(set(references)) == 40
     whole = data.evaluation_set("test").references
     assert (references[0], references[-1]) == (whole[0], whole[-1])
-    places = [whole.index(reference) for reference in references]
-    assert max(np.diff(places)) - min(np.diff(places)) <= 1
+    positions = [whole.index(reference) for reference in references]
+    assert max(np.diff(positions)) - min(np.diff(positions)) <= 1
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import Hypothesis, beam_search
-from seqcritic.decoding.expanding import _highest, expand
 from seqcritic.decoding.sampling import greedy
+from seqcritic.decoding.top_k import _highest, expand_top_k
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.hypotheses import Hypotheses
+from seqcritic.models.beam_decoder import BeamDecoder
 from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 
-EVERYTHING = 1_000_000  # as num_best: nothing is dropped, so no row stops before its cap
+EVERYTHING = 1_000_000  # as num_best: nothing is dropped, so no row stops before its maximum length
 REWARDS = [0.0, 0.3, 1.0, 50.0, -0.4, -50.0]
 SIZES = GruActorSettings(embedding=5, hidden=6, attention=5, initial_range=None)
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]
@@ -31,7 +31,7 @@ def make_actor(seed: int, num_tokens: int = 4, scale: float = 3.0, end_bias: flo
     with torch.no_grad():
         for parameter in actor.parameters():
             parameter.mul_(scale)
-        actor.decoder.read_out.bias[END] += end_bias
+        actor.decoder.output_layer.bias[END] += end_bias
     return actor
 
 
@@ -52,27 +52,29 @@ def ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     return sorted(hypotheses, key=lambda h: (h.finished, h.score), reverse=True)
 
 
-def enumerate_all(actor: RecurrentActor, source: list[int], reward: float, cap: int) -> list[Hypothesis]:
-    """Return every sequence that fits into the cap, best first."""
+def enumerate_all(actor: RecurrentActor, source: list[int], reward: float, maximum_length: int) -> list[Hypothesis]:
+    """Return every sequence that fits into the maximum length, best first."""
     content = range(1, actor.num_tokens)
-    groups = [[(*tokens, END) for tokens in product(content, repeat=length)] for length in range(cap)]
-    groups.append(list(product(content, repeat=cap)))
+    groups = [[(*tokens, END) for tokens in product(content, repeat=length)] for length in range(maximum_length)]
+    groups.append(list(product(content, repeat=maximum_length)))
     scored = [pair for group in groups for pair in zip(group, rescore(actor, source, group), strict=True)]
     return ranked([make(tokens, score, reward) for tokens, score in scored])
 
 
 def search_plainly(
-    actor: RecurrentActor, source: list[int], width: int, reward: float, cap: int, refill: bool = False
+    actor: RecurrentActor, source: list[int], width: int, reward: float, maximum_length: int, refill: bool = False
 ) -> list[Hypothesis]:
     """The same search without batch, cached state or early stopping: every prefix is scored from its beginning."""
     live: list[tuple[int, ...]] = [()]
     closed: list[Hypothesis] = []
-    for length in range(1, cap + 1):
+    for length in range(1, maximum_length + 1):
         expansions = [(*prefix, token) for prefix in live for token in range(actor.num_tokens)]
         scored = zip(expansions, rescore(actor, source, expansions), strict=True)
         best_first = sorted(scored, key=lambda pair: pair[1], reverse=True)
         kept = best_first[:width]
-        closed += [make(tokens, score, reward) for tokens, score in kept if tokens[-1] == END or length == cap]
+        closed += [
+            make(tokens, score, reward) for tokens, score in kept if tokens[-1] == END or length == maximum_length
+        ]
         live = [tokens for tokens, _ in (best_first if refill else kept) if tokens[-1] != END][:width]
         if not live:
             break
@@ -87,21 +89,24 @@ def assert_same(found: list[Hypothesis], expected: list[Hypothesis], tolerance: 
 
 
 @pytest.mark.parametrize("reward", REWARDS)
-@pytest.mark.parametrize(("num_tokens", "caps"), [(3, [6, 5, 1, 3]), (5, [3, 2, 4, 1])])
-def test_a_width_that_covers_everything_is_brute_force(num_tokens: int, caps: list[int], reward: float):
+@pytest.mark.parametrize(("num_tokens", "maximum_lengths"), [(3, [6, 5, 1, 3]), (5, [3, 2, 4, 1])])
+def test_a_width_that_covers_everything_is_brute_force(num_tokens: int, maximum_lengths: list[int], reward: float):
     actor = make_actor(num_tokens, num_tokens)
-    width = (num_tokens - 1) ** (max(caps) - 1) * num_tokens
-    truth = [enumerate_all(actor, source, reward, cap) for source, cap in zip(SOURCES, caps, strict=True)]
+    width = (num_tokens - 1) ** (max(maximum_lengths) - 1) * num_tokens
+    truth = [
+        enumerate_all(actor, source, reward, maximum_length)
+        for source, maximum_length in zip(SOURCES, maximum_lengths, strict=True)
+    ]
     for num_best in (1, 4, EVERYTHING):
-        found = beam_search(actor, *pad(SOURCES), width, reward, torch.tensor(caps), num_best)
+        found = beam_search(actor, *pad(SOURCES), width, reward, torch.tensor(maximum_lengths), num_best)
         for row, expected in zip(found, truth, strict=True):
             assert_same(row, expected[:num_best])
 
 
 def test_a_large_reward_takes_the_longest_and_a_large_penalty_the_shortest():
-    actor, caps = make_actor(0), torch.full((len(SOURCES),), 5)
-    longest = beam_search(actor, *pad(SOURCES), 500, 1e3, caps)
-    shortest = beam_search(actor, *pad(SOURCES), 500, -1e3, caps)
+    actor, maximum_lengths = make_actor(0), torch.full((len(SOURCES),), 5)
+    longest = beam_search(actor, *pad(SOURCES), 500, 1e3, maximum_lengths)
+    shortest = beam_search(actor, *pad(SOURCES), 500, -1e3, maximum_lengths)
     assert [len(row[0].tokens) for row in longest] == [4] * len(SOURCES)
     assert [row[0].tokens for row in shortest] == [[]] * len(SOURCES)
 
@@ -110,19 +115,21 @@ def test_a_large_reward_takes_the_longest_and_a_large_penalty_the_shortest():
 @pytest.mark.parametrize("width", [1, 2, 3, 7])
 @pytest.mark.parametrize("seed", range(4))
 def test_narrow_beams_equal_a_search_that_keeps_no_state(width: int, seed: int, refill: bool):
-    actor, caps = make_actor(seed), [7, 4, 6, 5]
+    actor, maximum_lengths = make_actor(seed), [7, 4, 6, 5]
     for reward in (0.0, 0.8, -0.3):
         for num_best in (1, EVERYTHING):
-            found = beam_search(actor, *pad(SOURCES), width, reward, torch.tensor(caps), num_best, refill)
-            for row, source, cap in zip(found, SOURCES, caps, strict=True):
-                assert_same(row, search_plainly(actor, source, width, reward, cap, refill)[:num_best])
+            found = beam_search(actor, *pad(SOURCES), width, reward, torch.tensor(maximum_lengths), num_best, refill)
+            for row, source, maximum_length in zip(found, SOURCES, maximum_lengths, strict=True):
+                assert_same(row, search_plainly(actor, source, width, reward, maximum_length, refill)[:num_best])
 
 
 def test_both_searchers_refill_alike(monkeypatch: pytest.MonkeyPatch):
-    caps, actors = torch.full((len(SOURCES),), 6), [make_actor(seed, end_bias=2.0) for seed in range(8)]
+    maximum_lengths, actors = torch.full((len(SOURCES),), 6), [make_actor(seed, end_bias=2.0) for seed in range(8)]
 
     def search_all(refill: bool) -> list[list[Hypothesis]]:
-        return [row for actor in actors for row in beam_search(actor, *pad(SOURCES), 3, 0.8, caps, 9, refill)]
+        return [
+            row for actor in actors for row in beam_search(actor, *pad(SOURCES), 3, 0.8, maximum_lengths, 9, refill)
+        ]
 
     plain, own = search_all(False), search_all(True)
     monkeypatch.setattr(RecurrentActor, "searcher", Actor.searcher)
@@ -133,11 +140,14 @@ def test_both_searchers_refill_alike(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("reward", REWARDS)
 def test_a_refilled_beam_that_covers_everything_is_brute_force(reward: float):
-    actor, caps = make_actor(1, 4), [4, 2, 3, 1]
-    for row, source, cap in zip(
-        beam_search(actor, *pad(SOURCES), 108, reward, torch.tensor(caps), EVERYTHING, True), SOURCES, caps, strict=True
+    actor, maximum_lengths = make_actor(1, 4), [4, 2, 3, 1]
+    for row, source, maximum_length in zip(
+        beam_search(actor, *pad(SOURCES), 108, reward, torch.tensor(maximum_lengths), EVERYTHING, True),
+        SOURCES,
+        maximum_lengths,
+        strict=True,
     ):
-        expected = enumerate_all(actor, source, reward, cap)
+        expected = enumerate_all(actor, source, reward, maximum_length)
         assert_same(row, sorted(expected, key=lambda h: h.score, reverse=True))
 
 
@@ -149,11 +159,11 @@ def test_width_one_is_greedy_search():
         expected = greedy(actor, sources, mask).tolist()
         for reward, refill in ((0.0, False), (1.0, False), (-1.0, False), (0.0, True)):
             found = beam_search(actor, sources, mask, 1, reward, refill=refill)
-            for row, tokens, cap in zip(found, expected, LengthLimits().of(mask).tolist(), strict=True):
-                finished = END in tokens[:cap]
+            for row, tokens, maximum_length in zip(found, expected, LengthLimits().of(mask).tolist(), strict=True):
+                finished = END in tokens[:maximum_length]
                 assert len(row) == 1
                 assert row[0].finished == finished
-                assert row[0].tokens == (tokens[: tokens.index(END)] if finished else tokens[:cap])
+                assert row[0].tokens == (tokens[: tokens.index(END)] if finished else tokens[:maximum_length])
                 ended, cut = ended + finished, cut + (not finished)
     assert ended > 10
     assert cut > 10
@@ -162,7 +172,7 @@ def test_width_one_is_greedy_search():
 def test_width_one_is_greedy_search_where_single_precision_can_hardly_tell_the_tokens_apart():
     actor = make_actor(0, 60, scale=0.01, end_bias=-1.0).float()
     with torch.no_grad():
-        actor.decoder.read_out.bias[1:] *= 1e-4
+        actor.decoder.output_layer.bias[1:] *= 1e-4
     sources, mask = pad(SOURCES)
     expected = greedy(actor, sources, mask).tolist()
     for (found,), tokens in zip(beam_search(actor, sources, mask, 1), expected, strict=True):
@@ -205,13 +215,13 @@ def test_the_reward_never_prunes():
 
 
 def test_stopping_early_changes_nothing_but_the_number_of_steps(monkeypatch: pytest.MonkeyPatch):
-    steps, original = [0], Hypotheses.step
+    steps, original = [0], BeamDecoder.step
 
     def count(*arguments: object) -> object:
         steps[0] += 1
         return original(*arguments)
 
-    monkeypatch.setattr(Hypotheses, "step", count)
+    monkeypatch.setattr(BeamDecoder, "step", count)
     saved = dict.fromkeys(REWARDS, 0)
     for seed, reward, num_best in product(range(10), REWARDS, (1, 3)):
         actor = make_actor(seed, scale=6.0 if seed % 2 else 2.0)
@@ -222,7 +232,7 @@ def test_stopping_early_changes_nothing_but_the_number_of_steps(monkeypatch: pyt
         for row, expected in zip(found, full, strict=True):
             assert_same(row, expected[:num_best])
         saved[reward] += steps[0] - early
-    # With a positive reward the bound reaches to the cap, so it bites only where the reward is small.
+    # With a positive reward the bound reaches to the maximum length, so it bites only where the reward is small.
     assert all(saved[reward] > 0 for reward in (0.3, 0.0, -0.4, -50.0))
 
 
@@ -230,10 +240,12 @@ def test_stopping_early_changes_nothing_but_the_number_of_steps(monkeypatch: pyt
 def test_no_narrower_beam_beats_one_that_covers_everything(reward: float):
     worse = 0
     for seed in range(5):
-        actor, caps = make_actor(seed), torch.full((len(SOURCES),), 4)
-        best = beam_search(actor, *pad(SOURCES), 108, reward, caps)
+        actor, maximum_lengths = make_actor(seed), torch.full((len(SOURCES),), 4)
+        best = beam_search(actor, *pad(SOURCES), 108, reward, maximum_lengths)
         for width in (1, 2, 3, 10):
-            for narrow, wide in zip(beam_search(actor, *pad(SOURCES), width, reward, caps), best, strict=True):
+            for narrow, wide in zip(
+                beam_search(actor, *pad(SOURCES), width, reward, maximum_lengths), best, strict=True
+            ):
                 assert wide[0].finished
                 assert not narrow[0].finished or narrow[0].score <= wide[0].score + 1e-12
                 worse += not narrow[0].finished or narrow[0].score < wide[0].score
@@ -242,9 +254,11 @@ def test_no_narrower_beam_beats_one_that_covers_everything(reward: float):
 
 def test_asking_for_more_than_there_is_returns_what_there_is_unfinished_last():
     rows = beam_search(make_actor(1, 3), *pad(SOURCES), 100, 0.0, torch.tensor([1, 2, 3, 4]), num_best=50)
-    for row, cap in zip(rows, (1, 2, 3, 4), strict=True):
-        assert [hypothesis.finished for hypothesis in row] == [True] * (2**cap - 1) + [False] * 2**cap
-        assert {len(hypothesis.tokens) for hypothesis in row if not hypothesis.finished} == {cap}
+    for row, maximum_length in zip(rows, (1, 2, 3, 4), strict=True):
+        assert [hypothesis.finished for hypothesis in row] == [True] * (2**maximum_length - 1) + [
+            False
+        ] * 2**maximum_length
+        assert {len(hypothesis.tokens) for hypothesis in row if not hypothesis.finished} == {maximum_length}
 
 
 def test_an_unfinished_hypothesis_is_the_answer_only_where_none_finished():
@@ -276,7 +290,7 @@ def test_the_highest_values_are_those_of_a_stable_sort():
 
 def test_sums_of_single_precision_keep_hypotheses_apart():
     log_probs = torch.tensor([[-1000.0, -1000.0 + 1e-6]], dtype=torch.float64)
-    best, parents, tokens = expand(torch.zeros(2, 3), log_probs, 4)
+    best, parents, tokens = expand_top_k(torch.zeros(2, 3), log_probs, 4)
     assert parents.tolist() == [[1, 1, 1, 0]]
     assert tokens.tolist() == [[0, 1, 2, 0]]
     assert best[0, 0] - best[0, 3] == pytest.approx(1e-6, rel=1e-3)
@@ -285,7 +299,7 @@ def test_sums_of_single_precision_keep_hypotheses_apart():
 def test_tokens_of_probability_zero_are_never_emitted():
     actor = make_actor(4)
     with torch.no_grad():
-        actor.decoder.read_out.bias[2] = -torch.inf
+        actor.decoder.output_layer.bias[2] = -torch.inf
     for row in beam_search(actor, *pad(SOURCES), 200, 0.1, torch.full((4,), 4), num_best=EVERYTHING):
         assert len(row) == 1 + 2 + 4 + 8 + 16
         assert all(2 not in hypothesis.tokens for hypothesis in row)
@@ -293,7 +307,7 @@ def test_tokens_of_probability_zero_are_never_emitted():
 
 def test_faults_are_refused():
     sources, mask = pad([[1, 2]])
-    for wrong in ({"width": 0}, {"width": 2, "num_best": 0}, {"width": 2, "caps": torch.tensor([0])}):
+    for wrong in ({"width": 0}, {"width": 2, "num_best": 0}, {"width": 2, "maximum_lengths": torch.tensor([0])}):
         with pytest.raises(ValueError, match="at least 1"):
             beam_search(make_actor(0), sources, mask, **wrong)
     with pytest.raises(NonFiniteError):

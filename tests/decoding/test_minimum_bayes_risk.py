@@ -37,7 +37,7 @@ def make_actor(seed: int, end_bias: float = 0.0) -> RecurrentActor:
     with torch.no_grad():
         for parameter in actor.parameters():
             parameter.mul_(2.0)
-        actor.decoder.read_out.bias[END] += end_bias
+        actor.decoder.output_layer.bias[END] += end_bias
     return actor
 
 

@@ -29,19 +29,23 @@ def test_samples_follow_the_distribution_and_report_it():
     assert torch.allclose(states[drawn.mask], drawn.states[drawn.mask], atol=1e-12)
     entropies = torch.special.entr(probabilities).sum(2)
     assert torch.allclose(drawn.entropies, entropies, atol=1e-12)
-    log_taken = torch.log_softmax(logits, 2).gather(2, drawn.tokens[:, :, None])[:, :, 0]
-    assert torch.allclose(drawn.log_taken, torch.where(drawn.mask, log_taken, 0.0), atol=1e-12)
+    token_log_probabilities = torch.log_softmax(logits, 2).gather(2, drawn.tokens[:, :, None])[:, :, 0]
+    assert torch.allclose(
+        drawn.token_log_probabilities, torch.where(drawn.mask, token_log_probabilities, 0.0), atol=1e-12
+    )
     assert not probabilities[~drawn.mask].any()
     assert len(drawn.probabilities.rows) == int(drawn.mask.sum())
 
 
 def test_masks_end_with_the_end_token_or_the_cap():
     actor = make_actor()
-    caps = torch.tensor([1, 2, 5, 5, 5, 5])
-    memory = all_rows.repeat(actor.encode(*pad([[1, 2, 3]])), len(caps))
-    drawn = sample(actor, memory, caps, torch.Generator().manual_seed(3))
-    for tokens, mask, cap in zip(drawn.tokens.tolist(), drawn.mask.tolist(), caps.tolist(), strict=True):
-        length = tokens.index(END) + 1 if END in tokens[:cap] else cap
+    maximum_lengths = torch.tensor([1, 2, 5, 5, 5, 5])
+    memory = all_rows.repeat(actor.encode(*pad([[1, 2, 3]])), len(maximum_lengths))
+    drawn = sample(actor, memory, maximum_lengths, torch.Generator().manual_seed(3))
+    for tokens, mask, maximum_length in zip(
+        drawn.tokens.tolist(), drawn.mask.tolist(), maximum_lengths.tolist(), strict=True
+    ):
+        length = tokens.index(END) + 1 if END in tokens[:maximum_length] else maximum_length
         assert mask == [step < length for step in range(len(mask))]
         assert all(token == END for token in tokens[length:])
 

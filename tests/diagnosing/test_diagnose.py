@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from seqcritic.cli import main
-from seqcritic.diagnosing.load import choose_examples, load_patient
+from seqcritic.diagnosing.load import choose_examples, load_diagnosis_input
 from seqcritic.digests import unseal
 from seqcritic.report.diagnosis import Diagnosis
 from seqcritic.training.checkpoint import read_description, read_tensors, write_folder
@@ -86,15 +86,15 @@ def test_a_checkpoint_is_judged_by_the_actor_of_its_moment(finished_run: Path, t
     write_folder(
         tmp_path / "moment", groups, {key: description[key] for key in ("settings", "data", "codec", "progress")}
     )
-    patient = load_patient(tmp_path / "moment", "valid", 3)
+    diagnosed = load_diagnosis_input(tmp_path / "moment", "valid", 3)
     best = load_model(tmp_path / "moment").actor
-    assert torch.equal(patient.subject.actor.decoder.initial, best.decoder.initial + 1)
-    assert torch.equal(patient.subject.actor.encoder.embedding.weight, best.encoder.embedding.weight)
+    assert torch.equal(diagnosed.subject.actor.decoder.initial, best.decoder.initial + 1)
+    assert torch.equal(diagnosed.subject.actor.encoder.embedding.weight, best.encoder.embedding.weight)
 
 
 def test_examples_are_spread_over_the_set(finished_run: Path) -> None:
-    patient = load_patient(finished_run, "test", 4)
-    (batch,) = patient.batches
+    diagnosed = load_diagnosis_input(finished_run, "test", 4)
+    (batch,) = diagnosed.batches
     everything = load_model(finished_run).task.evaluation_set("test")
     texts = load_model(finished_run).task.codec.texts(batch.references)
     assert texts == [everything.references[row] for row in (0, 10, 19, 29)]
@@ -136,7 +136,7 @@ def test_snapshots_of_a_run_are_moments_of_it(recipe: Path, tmp_path: Path, caps
     run = train_here(recipe, tmp_path / "run", "training.snapshot_every=10")
     kept = sorted((run / "snapshots").iterdir())
     assert [folder.name for folder in kept] == ["00000000", "00000010", "00000020"]
-    moments = [load_patient(folder, "valid", 2) for folder in kept]
+    moments = [load_diagnosis_input(folder, "valid", 2) for folder in kept]
     assert [moment.label for moment in moments] == [f"run at {updates}" for updates in (40, 50, 60)]
     actors = [moment.subject.actor.decoder.initial for moment in moments]
     assert not torch.equal(actors[0], actors[1])

@@ -10,7 +10,7 @@ from seqcritic.contracts.score import Scorable
 from seqcritic.data.vocabulary import END, Vocabulary
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
-from seqcritic.inspecting.gather import Judge, Wording, inspect_example
+from seqcritic.inspecting.gather import Detokeniser, RewardScore, inspect_example
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.critic import RecurrentCritic
 from seqcritic.models.settings import GruActorSettings, GruCriticSettings
@@ -21,8 +21,8 @@ from seqcritic.scores.edit_distance import EditDistanceScore
 WORDS = ("red", "green", "blue", "dark", "light", "sky", "sea")
 SOURCES = Vocabulary("abcdefgh")
 TARGETS = Vocabulary(WORDS)
-WORDING = Wording(SOURCES.decode, TARGETS.decode, lambda numbers: " ".join(TARGETS.decode(numbers)))
-DISTANCE = Judge(EditDistanceScore(normalise=False), "distance", shaping=True)
+WORDING = Detokeniser(SOURCES.decode, TARGETS.decode, lambda numbers: " ".join(TARGETS.decode(numbers)))
+DISTANCE = RewardScore(EditDistanceScore(normalise=False), "distance", shaping=True)
 EXAMPLE = Batch(*pad([SOURCES.encode("bad")]), *pad([TARGETS.encode(["dark", "blue", "sea", "sky"])]))
 PREDICTION = TARGETS.encode(["dark", "red", "sea"])
 
@@ -68,7 +68,7 @@ def test_texts_carry_their_end_tokens():
 
 
 @pytest.mark.parametrize("reads_actor_states", [False, True])
-def test_attention_is_the_one_the_glimpses_were_taken_with(reads_actor_states):
+def test_attention_is_the_one_the_contexts_were_computed_with(reads_actor_states):
     actor, critic = make_networks(reads_actor_states)
     table = inspect_example(actor, critic, EXAMPLE, WORDING, DISTANCE, PREDICTION)
     with torch.no_grad():
@@ -80,8 +80,8 @@ def test_attention_is_the_one_the_glimpses_were_taken_with(reads_actor_states):
             critic_looked = torch.tensor(step.reference_attention) @ critic_memory.annotations[0]
             assert sum(step.source_attention) == pytest.approx(1.0, abs=1e-6)
             assert sum(step.reference_attention) == pytest.approx(1.0, abs=1e-6)
-            assert torch.allclose(looked, state.glimpse[0], atol=1e-6)
-            assert torch.allclose(critic_looked, critic_state.glimpse[0], atol=1e-6)
+            assert torch.allclose(looked, state.context[0], atol=1e-6)
+            assert torch.allclose(critic_looked, critic_state.context[0], atol=1e-6)
             taken = torch.tensor([number])
             state = actor.step(memory, state, taken)
             extra = state.hidden if reads_actor_states else None
@@ -91,7 +91,7 @@ def test_attention_is_the_one_the_glimpses_were_taken_with(reads_actor_states):
 @pytest.mark.parametrize("shaping", [True, False])
 @pytest.mark.parametrize("score", [EditDistanceScore(False), EditDistanceScore(True), BleuScore(unknown=None)])
 def test_rewards_sum_to_the_score(score, shaping):
-    table = inspect_example(*make_networks(), EXAMPLE, WORDING, Judge(score, "any", shaping), PREDICTION)
+    table = inspect_example(*make_networks(), EXAMPLE, WORDING, RewardScore(score, "any", shaping), PREDICTION)
     lengths = torch.tensor([3]), torch.tensor([4])
     expected = score.score(Scorable.of(torch.tensor([PREDICTION]), lengths[0], EXAMPLE.references, lengths[1]))
     assert table.score == pytest.approx(expected.item(), abs=1e-6)
@@ -118,7 +118,7 @@ def test_the_greedy_prediction_is_the_default():
 def test_a_prediction_that_never_ends_is_shown_as_far_as_it_goes():
     actor, critic = make_networks()
     with torch.no_grad():
-        actor.decoder.read_out.bias[END] = -1000.0
+        actor.decoder.output_layer.bias[END] = -1000.0
     table = inspect_example(actor, critic, EXAMPLE, WORDING, DISTANCE)
     assert len(table.steps) == 2 * 4 + 10
     assert END_TOKEN not in [step.token for step in table.steps]
@@ -133,6 +133,6 @@ def test_more_candidates_than_tokens_gives_all_tokens():
 def test_values_that_are_not_finite_are_refused():
     actor, critic = make_networks()
     with torch.no_grad():
-        critic.decoder.read_out.bias[2] = torch.nan
+        critic.decoder.output_layer.bias[2] = torch.nan
     with pytest.raises(NonFiniteError):
         inspect_example(actor, critic, EXAMPLE, WORDING, DISTANCE)

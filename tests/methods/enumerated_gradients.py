@@ -12,7 +12,7 @@ from enumeration import NUM_TOKENS, World, gradients
 from seqcritic.diagnosing.estimators import ESTIMATORS, Subject
 from seqcritic.methods import losses
 from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.attention import Memory
+from seqcritic.models.attention import EncoderMemory
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors.packed import Packed
@@ -22,7 +22,7 @@ from seqcritic.tensors.values import Columns, Values
 class PrefixCritic(nn.Module):
     """A critic whose values [N, T, V] are given for every sequence of the world and looked up by the prefix."""
 
-    adds_outlook = False
+    residual_on_lookahead = False
     num_columns = None
 
     def __init__(self, world: World, table: Tensor) -> None:
@@ -33,11 +33,16 @@ class PrefixCritic(nn.Module):
             for step in range(len(sequence))
         }
 
-    def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> Memory:
-        return Memory(references, references, references)
+    def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> EncoderMemory:
+        return EncoderMemory(references, references, references)
 
-    def counted_values(
-        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    def masked_values(
+        self,
+        memory: EncoderMemory,
+        predictions: Tensor,
+        actor_states: Tensor,
+        mask: Tensor,
+        columns: Columns | None = None,
     ) -> Values:
         nothing = torch.zeros(NUM_TOKENS, dtype=torch.float64)
         rows = predictions.tolist()
@@ -84,15 +89,17 @@ class Exact:
         for name in ESTIMATORS:
             rows = []
             for row in range(len(world.sequences)):
-                log_taken = losses.taken(log_probabilities, world.tokens)[row]
+                token_log_probabilities = losses.gather_chosen(log_probabilities, world.tokens)[row]
                 full = (log_probabilities.exp() * table).sum(2)[row]
                 advantages = {
                     "reinforce": returns - baseline(world.states).detach(),
                     "reinforce-critic": returns - state_values,
-                    "corrected": returns - losses.taken(table, world.tokens),
+                    "corrected": returns - losses.gather_chosen(table, world.tokens),
                     "actor-critic": torch.zeros_like(returns),
                 }[name][row]
-                objective = log_taken * advantages + (full if name in ("actor-critic", "corrected") else 0.0)
+                objective = token_log_probabilities * advantages + (
+                    full if name in ("actor-critic", "corrected") else 0.0
+                )
                 total = torch.where(world.mask[row], objective, 0.0).sum()
                 rows.append(torch.cat([part.flatten() for part in gradients(total, actor)]))
             self.draws[name] = torch.stack(rows)

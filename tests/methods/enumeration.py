@@ -66,8 +66,8 @@ class World:
     @property
     def sequence_probabilities(self) -> Tensor:
         """p(Ŷ) of every sequence, [N]."""
-        log_taken = torch.log_softmax(self.logits, 2).gather(2, self.tokens[:, :, None])[:, :, 0]
-        return torch.where(self.mask, log_taken, 0.0).sum(1).exp()
+        token_log_probabilities = torch.log_softmax(self.logits, 2).gather(2, self.tokens[:, :, None])[:, :, 0]
+        return torch.where(self.mask, token_log_probabilities, 0.0).sum(1).exp()
 
     @property
     def expected_return(self) -> Tensor:
@@ -98,8 +98,8 @@ class World:
         mask, probabilities = self.mask[part], torch.softmax(self.logits[part].detach(), 2)
         entropies = torch.special.entr(probabilities).sum(2)
         packed = Packed.of(probabilities, mask)
-        log_taken = probabilities.gather(2, self.tokens[part][:, :, None])[:, :, 0].log()
-        return Sample(self.tokens[part], mask, packed, self.states[part].detach(), entropies, log_taken)
+        token_log_probabilities = probabilities.gather(2, self.tokens[part][:, :, None])[:, :, 0].log()
+        return Sample(self.tokens[part], mask, packed, self.states[part].detach(), entropies, token_log_probabilities)
 
 
 def make_world(actor: RecurrentActor, shaping: bool = True, masks: Masks | None = None) -> World:
@@ -113,8 +113,8 @@ def make_world(actor: RecurrentActor, shaping: bool = True, masks: Masks | None 
     logits, states = actor.score(memory, tokens)
     words = (mask & (tokens != END)).sum(1)
     references = batch.references.expand(len(sequences), -1)
-    judged = Scorable.of(tokens, words, references, torch.full((len(sequences),), 2))
-    prefixes = EditDistanceScore().prefix_scores(judged).double()
+    evaluated = Scorable.of(tokens, words, references, torch.full((len(sequences),), 2))
+    prefixes = EditDistanceScore().prefix_scores(evaluated).double()
     rewards = rewards_from_prefixes(prefixes, mask) if shaping else rewards_at_end(prefixes[:, -1], mask)
     return World(sequences, tokens, mask, logits, states, rewards)
 

@@ -13,7 +13,7 @@ from seqcritic.contracts.actor import Actor, SpecialTokens
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
-from seqcritic.decoding.reference_beam import Violations, find_violations
+from seqcritic.decoding.beam_violations import Violations, find_violations
 from seqcritic.methods.beam_search_optimization import (
     BeamSearchOptimization,
     BeamSearchOptimizationSettings,
@@ -149,7 +149,7 @@ def test_costs_are_of_the_parts_after_the_restart():
     found = Violations(
         rows=torch.tensor([0, 0, 1, 1]),
         starts=torch.tensor([1, 4, 0, 2]),
-        places=torch.tensor([3, 4, 3, 5]),
+        positions=torch.tensor([3, 4, 3, 5]),
         tokens=torch.tensor([[1, 2, 9, 4, 0, 0], [1, 2, 3, 4, 9, 0], [5, 0, 0, 0, 0, 0], [5, 5, 5, 6, 0, 0]]),
     )
     # 2 9 4 for 2 3 4; 9 for the end; 5 for 5 5 5 5; 5 6 for 5 5 5.

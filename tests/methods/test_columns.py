@@ -18,19 +18,19 @@ from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.errors import UserError
-from seqcritic.methods import counted_losses, losses, vocabulary_sums
+from seqcritic.methods import fused_ops, losses, masked_losses
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.attention import Memory
+from seqcritic.models.attention import EncoderMemory
 from seqcritic.models.critic import RecurrentCritic
-from seqcritic.models.recurrence import reference_loops
+from seqcritic.models.recurrence import use_plain_loops
 from seqcritic.settings_io import load_recipe
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
-from test_counted_losses import MASK, TOKENS, make_outputs, packed, weighted
-from test_counted_losses import NUM_TOKENS as NUM_OUTPUTS
 from test_estimators import Estimator, TabularCritic, exact_loss_gradients, expected_gradients
+from test_masked_losses import MASK, TOKENS, make_outputs, packed, weighted
+from test_masked_losses import NUM_TOKENS as NUM_OUTPUTS
 
 CRITIC_METHODS = ("actor-critic", "reinforce-critic", "entropy-actor-critic", "dagger")
 every_choice = pytest.mark.parametrize("ids", [[1], [0, 2, 4], [0, 1, 2, 3, 4]], ids=["one", "some", "all"])
@@ -56,22 +56,22 @@ def test_expected_values_and_their_gradient_are_those_of_all_tokens(ids: list[in
     if turned:
         order = order.flip(0)
         values = values._replace(
-            packed=Packed(values.packed.rows[order], values.packed.places[order], values.packed.shape)
+            packed=Packed(values.packed.rows[order], values.packed.positions[order], values.packed.shape)
         )
 
     def ours() -> Tensor:
-        return weighted(counted_losses.soft_values(packed(logits), values, temperature))
+        return weighted(masked_losses.soft_values(packed(logits), values, temperature))
 
     expected = losses.expected_values(torch.softmax(logits, 2), dense)
     expected = weighted(expected + temperature * losses.entropies(torch.log_softmax(logits, 2)))
     assert ours().item() == pytest.approx(expected.item(), abs=1e-12)
     (found,), (gradient,) = (torch.autograd.grad(loss, logits) for loss in (ours(), expected))
     assert torch.allclose(found, gradient, rtol=0, atol=1e-12)
-    with reference_loops():
+    with use_plain_loops():
         assert ours().item() == pytest.approx(expected.item(), abs=1e-12)
     if not temperature:
         probabilities = packed(torch.softmax(logits.detach(), 2))
-        constant = weighted(counted_losses.expected_values(probabilities, values))
+        constant = weighted(masked_losses.expected_values(probabilities, values))
         assert constant.item() == pytest.approx(expected.item(), abs=1e-12)
 
 
@@ -80,17 +80,17 @@ def test_taken_values_and_penalties_with_their_gradients_are_those_of_all_tokens
     rows = make_rows(ids)
 
     def ours() -> tuple[Tensor, Tensor]:
-        return counted_losses.taken_and_penalties(values_of(rows, ids), TOKENS)
+        return masked_losses.chosen_values_and_penalties(values_of(rows, ids), TOKENS)
 
     dense = values_of(rows, ids).padded()
-    theirs = losses.taken(dense, TOKENS), losses.variance_penalty(dense)
+    theirs = losses.gather_chosen(dense, TOKENS), losses.variance_penalty(dense)
     for parts in (slice(0, 2), slice(0, 1), slice(1, 2)):
         expected = weighted(*theirs[parts])
         assert weighted(*ours()[parts]).item() == pytest.approx(expected.item(), abs=1e-12)
         (found,) = torch.autograd.grad(weighted(*ours()[parts]), rows)
         (gradient,) = torch.autograd.grad(expected, rows, retain_graph=True)
         assert torch.allclose(found, gradient, rtol=0, atol=1e-12)
-        with reference_loops():
+        with use_plain_loops():
             assert weighted(*ours()[parts]).item() == pytest.approx(expected.item(), abs=1e-12)
 
 
@@ -99,16 +99,16 @@ def test_gradients_are_those_of_finite_differences(num_rows: int):
     ids = torch.tensor([1, 3])
     logits = make_outputs().flatten(0, 1)[:num_rows].detach().requires_grad_()
     rows = make_rows([1, 3]).flatten(0, 1)[:num_rows].detach().requires_grad_()
-    places = torch.tensor([0, 2, 1])[:num_rows]
-    assert torch.autograd.gradcheck(lambda given: vocabulary_sums.column_values(given, rows.detach(), ids), logits)
-    assert torch.autograd.gradcheck(lambda given: vocabulary_sums.taken_and_spread(given, places, 3), rows)
+    positions = torch.tensor([0, 2, 1])[:num_rows]
+    assert torch.autograd.gradcheck(lambda given: fused_ops.column_values(given, rows.detach(), ids), logits)
+    assert torch.autograd.gradcheck(lambda given: fused_ops.chosen_and_spread(given, positions, 3), rows)
 
 
 def test_many_equal_values_are_not_lost_to_rounding():
     rows = torch.full((1, 4), 1000.0)
     rows[0, 0] = 1000.5
     columns = Columns(torch.tensor([0, 1, 2]), 30_000)
-    found = vocabulary_sums.taken_and_spread(rows, torch.tensor([0]), columns.num_others)[1]
+    found = fused_ops.chosen_and_spread(rows, torch.tensor([0]), columns.num_others)[1]
     exact = losses.variance_penalty(columns.expand(rows.double()))
     assert found.item() == pytest.approx(exact.item(), rel=1e-5)
 
@@ -150,8 +150,8 @@ def assert_same_step(ours: Outcome, our_networks: Networks, theirs: Outcome, the
     [
         (method, changes)
         for method in (*CRITIC_METHODS, "critic")
-        for changes in ({}, {"dropout": 0.3}, {"tied": True}, {"adds_outlook": True})
-        if method != "dagger" or "adds_outlook" not in changes  # which the settings refuse
+        for changes in ({}, {"dropout": 0.3}, {"tied": True}, {"residual_on_lookahead": True})
+        if method != "dagger" or "residual_on_lookahead" not in changes  # which the settings refuse
     ],
     ids=str,
 )
@@ -176,16 +176,21 @@ class ExpandedCritic(RecurrentCritic):
 
     num_asked = 0
 
-    def counted_values(
-        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    def masked_values(
+        self,
+        memory: EncoderMemory,
+        predictions: Tensor,
+        actor_states: Tensor,
+        mask: Tensor,
+        columns: Columns | None = None,
     ) -> Values:
         assert columns is not None
         assert columns.num_others > 1, "or the test shows little"
         ExpandedCritic.num_asked += 1
-        return Values(super().counted_values(memory, predictions, actor_states, mask, columns).expanded())
+        return Values(super().masked_values(memory, predictions, actor_states, mask, columns).expanded())
 
 
-@pytest.mark.parametrize("changes", [{}, {"dropout": 0.3}, {"adds_outlook": True}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"dropout": 0.3}, {"residual_on_lookahead": True}], ids=str)
 @pytest.mark.parametrize("method", ["actor-critic", "reinforce-critic", "entropy-actor-critic"])
 def test_a_step_is_that_of_the_expanded_values(method: str, changes: dict[str, object]):
     settings = with_columns(make_settings(method, likelihood_weight=0.1), 2, **changes)
@@ -211,7 +216,7 @@ def test_the_expert_of_dagger_follows_columns_and_rest(expert: str):
     torch.nn.init.constant_(networks.critic.rest.bias, 50.0 if expert == "rest" else -50.0)
     outcome = take_step(settings, networks, few_references())
     assert bool(torch.isfinite(outcome.loss))
-    found = gradients(outcome.loss, networks.actor.decoder.read_out)[-1]  # of the biases: p − [a = expert]
+    found = gradients(outcome.loss, networks.actor.decoder.output_layer)[-1]  # of the biases: p − [a = expert]
     advised = set((found < 0).nonzero()[:, 0].tolist())
     assert advised
     assert advised <= {END, 1, 2} if expert == "column" else not advised & {END, 1, 2}
@@ -235,7 +240,7 @@ def test_a_critic_that_cannot_step_answers_for_columns_too():
         found.append(critic.next_values(memory, state, columns))
     assert found[0].packed.rows.shape == (2, 4)
     assert torch.allclose(found[0].packed.rows, found[1].packed.rows, rtol=0, atol=1e-12)
-    assert torch.equal(found[0].packed.places, found[1].packed.places)
+    assert torch.equal(found[0].packed.positions, found[1].packed.positions)
 
 
 def test_the_columns_are_of_references_and_the_likeliest():
@@ -266,11 +271,16 @@ class TabularColumns(TabularCritic):
     error = 0.0
     shared = True  # whether the others must really have one value
 
-    def counted_values(
-        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    def masked_values(
+        self,
+        memory: EncoderMemory,
+        predictions: Tensor,
+        actor_states: Tensor,
+        mask: Tensor,
+        columns: Columns | None = None,
     ) -> Values:
         assert columns is not None
-        dense = super().counted_values(memory, predictions, actor_states, mask).packed
+        dense = super().masked_values(memory, predictions, actor_states, mask).packed
         others = [token for token in range(columns.num_tokens) if token not in columns.ids.tolist()]
         assert others == [2, 3]
         rest = dense.rows[:, others]
@@ -288,7 +298,11 @@ def twin_tokens(monkeypatch: pytest.MonkeyPatch) -> World:
     def make_twin_actor(seed: int = 0, dropout: float = 0.0) -> RecurrentActor:
         actor = plain_actor(seed, dropout)
         with torch.no_grad():
-            for table in (actor.decoder.embedding.weight, actor.decoder.read_out.weight, actor.decoder.read_out.bias):
+            for table in (
+                actor.decoder.embedding.weight,
+                actor.decoder.output_layer.weight,
+                actor.decoder.output_layer.bias,
+            ):
                 table[3] = table[2]
         return actor
 

@@ -12,7 +12,7 @@ from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.methods import rollout
-from seqcritic.methods.dagger import Dagger, DaggerSettings, expert_share, sample_mixture
+from seqcritic.methods.dagger import Dagger, DaggerSettings, expert_probability, sample_mixture
 from test_estimators import Estimator
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 
@@ -37,28 +37,28 @@ def test_the_target_is_the_token_of_the_highest_exact_value(monkeypatch):
 
 def test_the_expert_chooses_in_the_first_iteration_or_less_and_less():
     first_only = DaggerSettings()
-    assert [expert_share(first_only, progress) for progress in (0.0, 0.049, 0.05, 0.99)] == [1, 1, 0, 0]
+    assert [expert_probability(first_only, progress) for progress in (0.0, 0.049, 0.05, 0.99)] == [1, 1, 0, 0]
     halving = DaggerSettings(iterations=4, decay=0.5)
-    assert [expert_share(halving, progress) for progress in (0.0, 0.25, 0.5, 0.75)] == [1, 0.5, 0.25, 0.125]
+    assert [expert_probability(halving, progress) for progress in (0.0, 0.25, 0.5, 0.75)] == [1, 0.5, 0.25, 0.125]
 
 
-def draw_mixture(networks: Networks, share: float) -> Sample:
+def draw_mixture(networks: Networks, probability: float) -> Sample:
     batch = make_batch()
     memory = networks.actor.encode(batch.sources, batch.source_mask)
     critic_memory = networks.critic.encode(batch.references, batch.reference_mask)
     generator = torch.Generator().manual_seed(0)
-    return sample_mixture(networks.actor, memory, CAPS, generator, networks.critic, critic_memory, batch, share)
+    return sample_mixture(networks.actor, memory, CAPS, generator, networks.critic, critic_memory, batch, probability)
 
 
 @pytest.mark.parametrize("reads_actor_states", [True, False])
-@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
-def test_each_token_is_the_experts_or_the_actors_as_the_coin_says(share, reads_actor_states):
+@pytest.mark.parametrize("probability", [0.0, 0.4, 1.0])
+def test_each_token_is_the_experts_or_the_actors_as_the_coin_says(probability, reads_actor_states):
     settings = make_settings("dagger")
     settings = settings.model_copy(
         update={"critic": settings.critic.model_copy(update={"reads_actor_states": reads_actor_states})}
     )
     networks = make_networks(settings)
-    drawn = draw_mixture(networks, share)
+    drawn = draw_mixture(networks, probability)
     batch, actor, critic = make_batch(), networks.actor, networks.critic
     logits, states = actor.score(actor.encode(batch.sources, batch.source_mask), drawn.tokens)
     values = critic.values(critic.encode(batch.references, batch.reference_mask), drawn.tokens, states)
@@ -69,7 +69,7 @@ def test_each_token_is_the_experts_or_the_actors_as_the_coin_says(share, reads_a
     assert torch.allclose(drawn.entropies, torch.where(mask, entropies, 0.0), atol=1e-12)
     generator = torch.Generator().manual_seed(0)
     numbers = draw_numbers(generator, int(CAPS.max()), len(CAPS))
-    coins = draw_uniform(generator, int(CAPS.max()), len(CAPS)) < share
+    coins = draw_uniform(generator, int(CAPS.max()), len(CAPS)) < probability
     for step in range(drawn.tokens.shape[1]):
         of_actor = choose(probabilities[:, step], numbers[step])
         expected = torch.where(coins[step], values[:, step].argmax(1), of_actor)

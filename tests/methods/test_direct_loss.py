@@ -56,7 +56,7 @@ def test_with_all_sequences_in_the_beam_it_is_the_enumerated_direct_loss(
     settings = make_settings("direct-loss", direct_loss=own, likelihood_weight=weight).method
     actor = make_actor(dropout=dropout)
     if direction == "worse":
-        actor.decoder.read_out.bias.data[END] -= 2.5  # so that it does not decode the worst, nothing
+        actor.decoder.output_layer.bias.data[END] -= 2.5  # so that it does not decode the worst, nothing
     found = DirectLoss(settings, LengthScore(), True)(
         Networks(actor), make_batch(), torch.Generator().manual_seed(0), 0.0
     )

@@ -14,10 +14,10 @@ from seqcritic.contracts.networks import Networks
 from seqcritic.decoding.sampling import decode_greedily
 from seqcritic.methods import self_critical
 from seqcritic.methods.build import build_method, build_networks
-from seqcritic.methods.counted_losses import log_taken
-from seqcritic.methods.on_samples import experience
+from seqcritic.methods.experience import gather_experience
+from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.models.recurrence import reference_loops
+from seqcritic.models.recurrence import use_plain_loops
 from seqcritic.settings_io import settings_from
 
 NUM_TOKENS = 6
@@ -49,20 +49,20 @@ def test_masks_drop_their_share_and_keep_the_mean():
 
 
 @pytest.mark.parametrize("reward_dropout", ["held", "none"])
-@pytest.mark.parametrize("plain", [False, True], ids=["ours", "reference loops"])
+@pytest.mark.parametrize("plain", [False, True], ids=["ours", "plain loops"])
 @pytest.mark.parametrize("method", ["reinforce", "self-critical", "minimum-risk", "mixer"])
 def test_what_is_scored_is_what_was_drawn(method, plain, reward_dropout):
     settings, networks = make(method, reward_dropout, likelihood_weight=0.5, samples=3)
 
     def compare() -> None:
-        seen = experience(networks, make_batch(), settings.method, SCORE, True, seeded())
-        drawn, mask = seen.rollout.sample.log_taken, seen.rollout.sample.mask
-        scored = log_taken(seen.logits, seen.rollout.sample.tokens)
+        seen = gather_experience(networks, make_batch(), settings.method, SCORE, True, seeded())
+        drawn, mask = seen.rollout.sample.token_log_probabilities, seen.rollout.sample.mask
+        scored = token_log_probabilities(seen.logits, seen.rollout.sample.tokens)
         assert torch.allclose(drawn[mask], scored[mask], rtol=0, atol=1e-12)
         assert (seen.memory.masks is not None) == (reward_dropout == "held")
 
     if plain:
-        with reference_loops():
+        with use_plain_loops():
             compare()
     else:
         compare()
@@ -71,18 +71,20 @@ def test_what_is_scored_is_what_was_drawn(method, plain, reward_dropout):
 def test_a_delayed_actor_drops_what_the_trained_one_drops():
     settings, networks = make("actor-critic", "held", gamma_theta=0.1)
     assert networks.delayed_actor is not None
-    seen = experience(networks, make_batch(), settings.method, SCORE, True, seeded())
+    seen = gather_experience(networks, make_batch(), settings.method, SCORE, True, seeded())
     sample = seen.rollout.sample
-    assert torch.allclose(log_taken(seen.logits, sample.tokens), sample.log_taken, rtol=0, atol=1e-12), "equal weights"
+    assert torch.allclose(
+        token_log_probabilities(seen.logits, sample.tokens), sample.token_log_probabilities, rtol=0, atol=1e-12
+    ), "equal weights"
 
 
 def test_the_greedy_baseline_is_that_of_the_policy_that_samples(monkeypatch):
     settings, networks = make("self-critical", "held")
     found: list[Tensor] = []
 
-    def watch(actor, memory, caps):
+    def watch(actor, memory, maximum_lengths):
         found.append(memory.masks.features)
-        return decode_greedily(actor, memory, caps)
+        return decode_greedily(actor, memory, maximum_lengths)
 
     monkeypatch.setattr(self_critical, "decode_greedily", watch)
     build_method(settings, "train", SCORE)(networks, make_batch(), seeded(), 0.0)

@@ -52,7 +52,7 @@ def test_the_exact_soft_values_are_a_fixed_point_of_the_soft_bellman_backup(worl
     rewards = losses.soft_rewards(world.rewards, losses.entropies(probabilities.log()), world.mask, TEMPERATURE)
     state_values = losses.expected_values(probabilities, values)
     targets = losses.temporal_difference_targets(rewards, state_values, world.mask)
-    assert float((targets - losses.taken(values, world.tokens))[world.mask].abs().max()) < 1e-10
+    assert float((targets - losses.gather_chosen(values, world.tokens))[world.mask].abs().max()) < 1e-10
     assert float((values - world.exact_values()).abs().max()) > 0.1
 
 

@@ -39,20 +39,20 @@ def script_outcomes(weight: float) -> tuple[list[list[tuple[float, float]]], int
         return [((low + high) / 2, high - low) for low, high in itertools.pairwise(edges)]
 
     symbols = [((place + 0.5) / NUM_SYMBOLS, 1 / NUM_SYMBOLS) for place in range(NUM_SYMBOLS)]
-    places = len(REFERENCE)
-    draws = [kinds] * places + [runs(other)] * places + [runs(weight * NUM_SYMBOLS)] + [symbols] * LONGEST
-    return draws, places
+    positions = len(REFERENCE)
+    draws = [kinds] * positions + [runs(other)] * positions + [runs(weight * NUM_SYMBOLS)] + [symbols] * LONGEST
+    return draws, positions
 
 
 def drawn_distribution(weight: float) -> dict[tuple[int, ...], float]:
     """Return the probability of every sequence that the sampler can accept, by going through all scripts."""
-    draws, places = script_outcomes(weight)
+    draws, positions = script_outcomes(weight)
     every = list(itertools.product(*draws))
     numbers = torch.tensor([[number for number, _ in draw] for draw in every], dtype=torch.float64)
     chances = torch.tensor([[chance for _, chance in draw] for draw in every], dtype=torch.float64).prod(1)
-    kinds = torch.nn.functional.pad(numbers[:, :places], (0, 1))
-    runs, symbols = numbers[:, places : 2 * places + 1], numbers[:, 2 * places + 1 :]
-    references, lengths = REFERENCE.expand(len(every), -1), torch.full((len(every),), places)
+    kinds = torch.nn.functional.pad(numbers[:, :positions], (0, 1))
+    runs, symbols = numbers[:, positions : 2 * positions + 1], numbers[:, 2 * positions + 1 :]
+    references, lengths = REFERENCE.expand(len(every), -1), torch.full((len(every),), positions)
     edited, sizes = _edit(references, lengths, kinds, runs, symbols, NUM_SYMBOLS, weight)
     fits = sizes <= LONGEST
     edited, sizes, chances = edited[fits], sizes[fits], chances[fits]

@@ -30,7 +30,7 @@ from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import BASELINE, CRITIC, Networks
 from seqcritic.method_settings import method_section
 from seqcritic.methods import losses, rollout
-from seqcritic.models.attention import Memory
+from seqcritic.models.attention import EncoderMemory
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors.packed import Packed
@@ -45,20 +45,25 @@ class TabularCritic(nn.Module):
 
     num_columns: int | None = None
 
-    def __init__(self, table: Tensor, adds_outlook: bool = False) -> None:
+    def __init__(self, table: Tensor, residual_on_lookahead: bool = False) -> None:
         super().__init__()
         self.table = nn.Parameter(table)
-        self.adds_outlook = adds_outlook
+        self.residual_on_lookahead = residual_on_lookahead
         self.rows = [0]
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> None:
         return None
 
-    def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> Memory:
-        return Memory(references, references, references)
+    def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> EncoderMemory:
+        return EncoderMemory(references, references, references)
 
-    def counted_values(
-        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    def masked_values(
+        self,
+        memory: EncoderMemory,
+        predictions: Tensor,
+        actor_states: Tensor,
+        mask: Tensor,
+        columns: Columns | None = None,
     ) -> Values:
         return Values(Packed.of(self.table[self.rows, : predictions.shape[1]], mask))
 
@@ -197,7 +202,7 @@ def test_the_exact_values_are_a_fixed_point_of_the_bellman_backup(world):
     probabilities = torch.softmax(world.logits.detach(), 2)
     state_values = losses.expected_values(probabilities, values)
     targets = losses.temporal_difference_targets(world.rewards, state_values, world.mask)
-    backed_up = losses.taken(values, world.tokens)
+    backed_up = losses.gather_chosen(values, world.tokens)
     # A target averages over what follows the token; q is exact for every prefix, so it must agree token by token.
     assert float((targets - backed_up)[world.mask].abs().max()) < 1e-10
 

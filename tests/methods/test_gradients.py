@@ -9,7 +9,7 @@ import torch
 
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
 from seqcritic.contracts.method_registry import registered_methods
-from seqcritic.contracts.networks import CRITIC, follow
+from seqcritic.contracts.networks import CRITIC, polyak_update
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
@@ -26,7 +26,7 @@ def test_nothing_after_the_end_token_has_gradient(loss_of):
     loss = {
         "actor_critic": lambda: losses.actor_critic_loss(log_probabilities.exp(), outputs.detach() ** 2, mask),
         "reinforce": lambda: losses.reinforce_loss(
-            losses.taken(log_probabilities, tokens), numbers, numbers.flip(0), mask
+            losses.gather_chosen(log_probabilities, tokens), numbers, numbers.flip(0), mask
         ),
         "critic": lambda: losses.critic_loss(outputs, tokens, numbers, mask, 0.1),
         "likelihood": lambda: losses.likelihood_loss(log_probabilities, tokens, mask),
@@ -48,15 +48,15 @@ def test_the_critic_loss_gives_the_actor_no_gradient(method):
 
 @pytest.mark.parametrize("method", [name for name in registered_methods() if name != "likelihood"])
 def test_the_actor_gradient_treats_values_targets_and_states_as_constants(method):
-    """Joint loss: the actor's gradient equals that of the actor's own terms; followers receive none at all."""
+    """Joint loss: the actor's gradient equals that of the actor's own terms; target networks receive none at all."""
     settings = make_settings(method)
     networks = make_networks(settings)
     outcome = build_method(settings, "train", SCORE)(networks, make_batch(), torch.Generator().manual_seed(0), 0.0)
     outcome.loss.backward()
     joint = [parameter.grad.clone() for parameter in networks.actor.parameters()]
-    for follower in (networks.delayed_actor, networks.target_critic):
-        if follower is not None:
-            assert all(parameter.grad is None for parameter in follower.parameters())
+    for target in (networks.delayed_actor, networks.target_critic):
+        if target is not None:
+            assert all(parameter.grad is None for parameter in target.parameters())
     # With the critic's own loss scaled by changing its penalty, the actor's gradient must stay the same.
     other = make_settings(method, variance_penalty=50.0)
     for parameter in networks.actor.parameters():
@@ -86,18 +86,18 @@ def test_the_critic_gets_no_gradient_from_the_actor_loss():
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(joint, ours, strict=True))
 
 
-def test_followers_move_exactly_by_the_formula():
+def test_target_networks_move_exactly_by_the_formula():
     settings = make_settings("actor-critic")
     networks = make_networks(settings)
-    follower, leader = networks.delayed_actor, make_networks(make_settings("likelihood", likelihood_weight=0.0)).actor
-    for parameter in leader.parameters():
+    target, online = networks.delayed_actor, make_networks(make_settings("likelihood", likelihood_weight=0.0)).actor
+    for parameter in online.parameters():
         parameter.data += 0.3
-    before = copy.deepcopy(follower)
-    follow(follower, leader, 0.125)
-    for mine, old, theirs in zip(follower.parameters(), before.parameters(), leader.parameters(), strict=True):
+    before = copy.deepcopy(target)
+    polyak_update(target, online, 0.125)
+    for mine, old, theirs in zip(target.parameters(), before.parameters(), online.parameters(), strict=True):
         assert torch.equal(mine, 0.125 * theirs + (1 - 0.125) * old)
-    follow(follower, leader, 1.0)
-    assert all(torch.equal(a, b) for a, b in zip(follower.parameters(), leader.parameters(), strict=True))
+    polyak_update(target, online, 1.0)
+    assert all(torch.equal(a, b) for a, b in zip(target.parameters(), online.parameters(), strict=True))
 
 
 def test_several_samples_average_over_the_same_example():

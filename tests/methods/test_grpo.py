@@ -13,8 +13,8 @@ from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
-from seqcritic.methods.counted_losses import log_taken
-from seqcritic.methods.on_samples import experience, score_again
+from seqcritic.methods.experience import gather_experience, score_again
+from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.settings_io import settings_from
 from seqcritic.training.learner import Learner
 
@@ -81,12 +81,12 @@ def test_the_steps_score_the_same_samples_with_the_weights_of_their_time(reward_
     clipped = []
     for number, outcome in enumerate(method.updates(networks, batch, torch.Generator().manual_seed(0), 0.0)):
         again = torch.Generator().manual_seed(0)
-        seen = experience(old, batch, settings.method, SCORE, True, again, samples=4)
+        seen = gather_experience(old, batch, settings.method, SCORE, True, again, samples=4)
         sample = seen.rollout.sample
         returns = seen.rollout.rewards.sum(1).view(len(batch), 4)
         advantages = losses.group_advantages(returns, True).view(-1, 1)
-        now = log_taken(score_again(networks, batch, seen, settings.method, again).logits, sample.tokens)
-        expected = losses.clipped_loss(now, seen.log_taken.detach(), advantages, sample.mask, 0.2)
+        now = token_log_probabilities(score_again(networks, batch, seen, settings.method, again).logits, sample.tokens)
+        expected = losses.clipped_loss(now, seen.token_log_probabilities.detach(), advantages, sample.mask, 0.2)
         assert outcome.measurements["actor_loss"].item() == pytest.approx(expected.item(), abs=1e-10)
         assert ("sampled_return" in outcome.measurements) == (number == 0)
         clipped.append(float(outcome.measurements["clipped_share"]))

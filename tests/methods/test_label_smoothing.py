@@ -12,7 +12,7 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.errors import UserError
 from seqcritic.methods.build import build_method
-from seqcritic.models.recurrence import reference_loops
+from seqcritic.models.recurrence import use_plain_loops
 
 
 def oracle(networks: Networks, batch: Batch, smoothing: float) -> Tensor:
@@ -32,7 +32,7 @@ def shortened(batch: Batch) -> Batch:
     return Batch(batch.sources, batch.source_mask, batch.references, mask)
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["ours", "reference loops"])
+@pytest.mark.parametrize("plain", [False, True], ids=["ours", "plain loops"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
 @pytest.mark.parametrize("phase", ["actor", "train"])
 def test_the_loss_and_its_gradient_are_those_of_the_cross_entropy(phase: str, smoothing: float, plain: bool):
@@ -40,7 +40,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_cross_entropy(phase: str, sm
     networks, batch = make_networks(settings), shortened(make_batch())
     method = build_method(settings, phase, SCORE)
     if plain:
-        with reference_loops():
+        with use_plain_loops():
             outcome = method(networks, batch, torch.Generator(), 0.0)
     else:
         outcome = method(networks, batch, torch.Generator(), 0.0)

@@ -45,9 +45,9 @@ def test_actor_critic_loss_sums_tokens_and_averages_sequences():
 
 
 def test_reinforce_loss():
-    log_taken = torch.tensor([[-1.0, -2.0]])
+    token_log_probabilities = torch.tensor([[-1.0, -2.0]])
     returns, baselines = torch.tensor([[3.0, 1.0]]), torch.tensor([[1.0, 2.0]])
-    loss = losses.reinforce_loss(log_taken, returns, baselines, torch.tensor([[True, True]]))
+    loss = losses.reinforce_loss(token_log_probabilities, returns, baselines, torch.tensor([[True, True]]))
     assert loss.item() == pytest.approx(-(-1.0 * 2 + -2.0 * -1))
 
 

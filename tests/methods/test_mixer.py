@@ -12,8 +12,8 @@ from seqcritic.contracts.networks import Networks
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
+from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.mixer import likelihood_steps
-from seqcritic.methods.on_samples import experience
 
 LENGTH = 4  # of the batch's references, the end token counted
 
@@ -40,7 +40,7 @@ def test_step_0_is_likelihood(progress):
     settings, networks = make_mixer(step=0)
     ours = run(settings, networks, progress)
     assert_same(ours, run(settings, networks, phase="actor"), networks)
-    assert ours.measurements["reinforced_share"] == 0
+    assert ours.measurements["reinforced_fraction"] == 0
 
 
 @pytest.mark.parametrize("changes", [{}, {"likelihood_weight": 0.3}, {"samples": 3}])
@@ -49,7 +49,7 @@ def test_a_step_of_the_whole_length_and_the_last_stage_are_reinforce_exactly(ste
     settings, networks = make_mixer(step, **changes)
     ours = run(settings, networks, progress)
     assert_same(ours, run(make_settings("reinforce", **changes), networks, progress), networks)
-    assert ours.measurements["reinforced_share"] == 1
+    assert ours.measurements["reinforced_fraction"] == 1
     assert "likelihood_loss" in ours.measurements or "likelihood_weight" not in changes
 
 
@@ -59,7 +59,9 @@ def test_given_tokens_learn_by_likelihood_and_drawn_ones_by_reinforce(samples):
     batch, num_given = make_batch(), 2
     ours = run(settings, networks, progress=0.3)  # stage 2 of 4
     given = torch.full((len(batch) * samples,), num_given)
-    seen = experience(networks, batch, settings.method, SCORE, True, torch.Generator().manual_seed(0), num_given=given)
+    seen = gather_experience(
+        networks, batch, settings.method, SCORE, True, torch.Generator().manual_seed(0), num_given=given
+    )
     sample = seen.rollout.sample
     repeated = batch.repeat(samples)
     assert torch.equal(sample.tokens[:, :num_given], repeated.references[:, :num_given])
@@ -70,7 +72,7 @@ def test_given_tokens_learn_by_likelihood_and_drawn_ones_by_reinforce(samples):
     tail = sample.mask & (torch.arange(sample.mask.shape[1]) >= num_given)
     returns = losses.returns_to_go(seen.rollout.rewards, sample.mask)
     baselines = networks.baseline(seen.states)
-    reinforced = losses.reinforce_loss(seen.log_taken, returns, baselines.detach(), tail)
+    reinforced = losses.reinforce_loss(seen.token_log_probabilities, returns, baselines.detach(), tail)
     baseline_loss = losses.mean_over_sequences((baselines - returns).square(), tail)
     expected = likelihood + reinforced + baseline_loss
     assert torch.allclose(ours.loss, expected, atol=1e-12)

@@ -66,9 +66,9 @@ def values_of(
     tokens, lengths = padded(prefixes)
     given, given_lengths = padded([each for own in references for each in own])
     size = (len(prefixes), -1)
-    judged = Scorable(tokens, lengths, given.view(*size, given.shape[1]), given_lengths.view(size))
+    evaluated = Scorable(tokens, lengths, given.view(*size, given.shape[1]), given_lengths.view(size))
     last = torch.arange(tokens.shape[1]) == lengths[:, None]
-    return optimal_values(score, judged, last, 1 + len(ORDINARY), SPECIAL).rows
+    return optimal_values(score, evaluated, last, 1 + len(ORDINARY), SPECIAL).rows
 
 
 @pytest.mark.parametrize("unknown", [None, UNKNOWN])

@@ -9,7 +9,7 @@ from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
-from seqcritic.models.recurrence import reference_loops
+from seqcritic.models.recurrence import use_plain_loops
 
 
 def test_advantages_are_those_of_a_table_made_by_hand():
@@ -26,7 +26,7 @@ def test_advantages_are_those_of_a_table_made_by_hand():
         assert losses.generalised_advantages(rewards, values, mask, decay).tolist() == table
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["ours", "reference loops"])
+@pytest.mark.parametrize("plain", [False, True], ids=["ours", "plain loops"])
 @pytest.mark.parametrize("changes", [{}, {"samples": 2, "likelihood_weight": 0.3}, {"target_samples": 2}])
 def test_at_lambda_1_and_one_step_it_is_reinforce_with_the_critic(changes: dict[str, object], plain: bool):
     def run(method: str, **own: object):
@@ -34,7 +34,7 @@ def test_at_lambda_1_and_one_step_it_is_reinforce_with_the_critic(changes: dict[
         networks = make_networks(settings)
         made = build_method(settings, "train", SCORE)
         if plain:
-            with reference_loops():
+            with use_plain_loops():
                 outcome = made(networks, make_batch(), torch.Generator().manual_seed(0), 0.0)
         else:
             outcome = made(networks, make_batch(), torch.Generator().manual_seed(0), 0.0)

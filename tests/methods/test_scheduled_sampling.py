@@ -12,7 +12,7 @@ from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.draws import choose, draw_numbers
 from seqcritic.methods import losses, scheduled_sampling
 from seqcritic.methods.build import build_method
-from seqcritic.methods.scheduled_sampling import ScheduledSamplingSettings, mix_inputs, reference_share
+from seqcritic.methods.scheduled_sampling import ScheduledSamplingSettings, mix_inputs, reference_probability
 
 NUM_EXAMPLES = 40
 DECAYS = ("linear", "exponential", "inverse-sigmoid")
@@ -27,7 +27,7 @@ def test_epsilon_1_is_likelihood_exactly(decay):
         theirs = build_method(settings, "actor", SCORE)(networks, batch, torch.Generator(), progress)
         assert torch.equal(ours.loss, theirs.loss)
         assert largest_difference(gradients(ours.loss, networks.actor), gradients(theirs.loss, networks.actor)) == 0
-        assert ours.measurements["reference_share"] == 1
+        assert ours.measurements["reference_probability"] == 1
 
 
 def test_the_inputs_match_the_coins_and_the_targets_stay_the_references(monkeypatch):
@@ -43,8 +43,8 @@ def test_the_inputs_match_the_coins_and_the_targets_stay_the_references(monkeypa
     monkeypatch.setattr(scheduled_sampling, "mix_inputs", spy)
     outcome = build_method(settings, "train", SCORE)(networks, batch, torch.Generator().manual_seed(0), 0.5)
     inputs, coins, actor = seen["inputs"], seen["coins"], networks.actor
-    share = coins.double().mean().item()
-    assert share == pytest.approx(0.6, abs=4 * (0.6 * 0.4 / coins.numel()) ** 0.5)
+    probability = coins.double().mean().item()
+    assert probability == pytest.approx(0.6, abs=4 * (0.6 * 0.4 / coins.numel()) ** 0.5)
 
     memory = actor.encode(batch.sources, batch.source_mask)
     logits, _ = actor.score(memory, inputs)
@@ -74,17 +74,17 @@ def test_a_drawn_end_token_does_not_end_the_sequence():
 @pytest.mark.parametrize("decay", DECAYS)
 def test_epsilon_falls_to_its_final_value(decay):
     settings = ScheduledSamplingSettings(decay=decay, final=0.3, steepness=50)
-    curve = [reference_share(settings, progress / 10) for progress in range(11)]
+    curve = [reference_probability(settings, progress / 10) for progress in range(11)]
     assert curve[0] == pytest.approx(50 / 51 if decay == "inverse-sigmoid" else 1)
     assert curve[-1] == pytest.approx(0.3)
     assert all(later < earlier for earlier, later in itertools.pairwise(curve))
 
 
 def test_the_curves_are_those_of_the_source():
-    def share(decay: str, progress: float) -> float:
-        return reference_share(ScheduledSamplingSettings(decay=decay, final=0.25, steepness=100), progress)
+    def probability(decay: str, progress: float) -> float:
+        return reference_probability(ScheduledSamplingSettings(decay=decay, final=0.25, steepness=100), progress)
 
-    assert share("linear", 0.5) == pytest.approx(0.625)
-    assert share("exponential", 0.5) == pytest.approx(0.5)
+    assert probability("linear", 0.5) == pytest.approx(0.625)
+    assert probability("exponential", 0.5) == pytest.approx(0.5)
     # k / (k + e^{x c}) with e^c = 300
-    assert share("inverse-sigmoid", 0.5) == pytest.approx(100 / (100 + 300**0.5))
+    assert probability("inverse-sigmoid", 0.5) == pytest.approx(100 / (100 + 300**0.5))

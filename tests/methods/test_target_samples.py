@@ -116,7 +116,7 @@ def test_several_samples_leave_a_share_of_the_bias_of_bootstrapped_targets(monke
     seen: list[Rollout] = []
     original = rollout.roll_out
     monkeypatch.setattr(
-        "seqcritic.methods.on_samples.roll_out",
+        "seqcritic.methods.experience.roll_out",
         lambda *given, **named: seen.append(original(*given, **named)) or seen[0],
     )
     method = build_method(settings, "train", SCORE)

@@ -1,4 +1,4 @@
-"""Speed changes nothing: whole trainings with the fast loops and with the reference loops agree."""
+"""Speed changes nothing: whole trainings with the fast loops and with the plain loops agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.method_settings import method_labels
-from seqcritic.models.recurrence import reference_loops
+from seqcritic.models.recurrence import use_plain_loops
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings_io import load_recipe, with_method
 from seqcritic.training.learner import recipe_learner
@@ -25,11 +25,11 @@ def draw(seed: int) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, 5, (BATCH,), generator=generator)
     words = torch.randint(1, NUM_TOKENS, (BATCH, 5), generator=generator)
-    places = torch.arange(5)
-    sources = torch.where(places < lengths[:, None], words, END)
-    mask = places <= lengths[:, None]
+    positions = torch.arange(5)
+    sources = torch.where(positions < lengths[:, None], words, END)
+    mask = positions <= lengths[:, None]
     references = torch.where(
-        places < lengths[:, None], words.gather(1, (lengths[:, None] - 1 - places).clamp(min=0)), END
+        positions < lengths[:, None], words.gather(1, (lengths[:, None] - 1 - positions).clamp(min=0)), END
     )
     return Batch(sources, mask, references, mask)
 
@@ -41,7 +41,7 @@ def train(label: str, num_updates: int, dtype: torch.dtype, plain: bool) -> tupl
     for network in learner.networks.named().values():
         network.to(dtype)
     learner.start_phase("train")
-    with reference_loops() if plain else nullcontext():
+    with use_plain_loops() if plain else nullcontext():
         logged = [learner.update(draw(seed), 1e-3, seed / num_updates) for seed in range(num_updates)]
     name = "actor_loss" if "actor_loss" in logged[0] else "likelihood_loss"
     weights = [parameter for network in learner.networks.named().values() for parameter in network.parameters()]

@@ -74,29 +74,31 @@ def test_attention_is_additive_with_tanh():
     attention = Attention(4, 3, 5).double()
     annotations, states = torch.randn(2, 6, 3, dtype=torch.float64), torch.randn(2, 4, dtype=torch.float64)
     mask = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
-    memory = attention.remember(annotations, mask)
-    glimpse, weights = attention.glimpse(2 * attention.query(states), 2 * attention.energy.weight[0], memory)
+    memory = attention.prepare_memory(annotations, mask)
+    context, weights = attention.context(2 * attention.query(states), 2 * attention.energy.weight[0], memory)
     hidden = torch.tanh(attention.query(states)[:, None] + attention.key(annotations))
     energies = attention.energy(hidden)[:, :, 0].masked_fill(~mask, -torch.inf)
     expected = torch.softmax(energies, 1)
     assert torch.allclose(weights, expected, atol=1e-12)
     assert torch.equal(weights[1, 4:], torch.zeros(2, dtype=torch.float64))
-    assert torch.allclose(glimpse, (expected[:, :, None] * annotations).sum(1), atol=1e-12)
+    assert torch.allclose(context, (expected[:, :, None] * annotations).sum(1), atol=1e-12)
 
 
-def test_the_transition_is_a_gru_of_token_and_glimpse():
+def test_the_transition_is_a_gru_of_token_and_context():
     torch.manual_seed(0)
     decoder = Decoder(torch.nn.Embedding(9, 6), 7, 4, 5).double()
-    memory = decoder.attention.remember(torch.randn(3, 5, 4, dtype=torch.float64), torch.ones(3, 5, dtype=torch.bool))
+    memory = decoder.attention.prepare_memory(
+        torch.randn(3, 5, 4, dtype=torch.float64), torch.ones(3, 5, dtype=torch.bool)
+    )
     state = decoder.start(memory)
     tokens = torch.tensor([1, 2, 3])
     cell = torch.nn.GRUCell(6 + 4, 7).double()
     with torch.no_grad():
-        cell.weight_ih.copy_(torch.cat([decoder.token_gates.weight, decoder.glimpse_gates.weight], 1))
+        cell.weight_ih.copy_(torch.cat([decoder.token_gates.weight, decoder.context_gates.weight], 1))
         cell.bias_ih.copy_(decoder.token_gates.bias)
         cell.weight_hh.copy_(decoder.state_gates.weight)
         cell.bias_hh.copy_(decoder.state_gates.bias)
-    expected = cell(torch.cat([decoder.embedding(tokens), state.glimpse], 1), state.hidden)
+    expected = cell(torch.cat([decoder.embedding(tokens), state.context], 1), state.hidden)
     assert torch.allclose(decoder.step(memory, state, tokens).hidden, expected, atol=1e-12)
 
 
@@ -133,7 +135,7 @@ def test_a_critic_that_takes_over_the_actor_sees_in_the_reference_what_the_actor
     critic = RecurrentCritic(
         GruCriticSettings(**sizes, reads_actor_states=reads_actor_states), 5, 7, generator
     ).double()
-    critic.take_over(actor)
+    critic.initialise_from(actor)
     sources, predictions = pad([[1, 2, 3, 4], [4, 1], [2]]), torch.tensor([[3, 1, 4], [1, 4, 2], [2, 3, 2]])
     everywhere = torch.ones_like(predictions, dtype=torch.bool)
     expected, states = actor.features(actor.encode(*sources), predictions, everywhere)
@@ -154,8 +156,8 @@ def test_the_window_encoder_is_a_mean_of_word_and_position_embeddings():
     assert torch.allclose(annotations[1, 1], inputs[1, :2].mean(0), atol=1e-12), "padding is not part of the mean"
 
 
-def test_a_tied_read_out_shares_the_decoder_embedding():
+def test_a_tied_output_layer_shares_the_decoder_embedding():
     actor = make_actor(settings=WINDOW)
     shared = actor.decoder.embedding.weight
     assert sum(parameter is shared for parameter in actor.parameters()) == 1
-    assert actor.decoder.read_out.embedding.weight is shared
+    assert actor.decoder.output_layer.embedding.weight is shared

@@ -73,7 +73,7 @@ def test_an_ensemble_of_one_is_its_member():
         for actor in (ensemble, member)
     )
     assert torch.equal(drawn.tokens, expected.tokens)
-    assert torch.equal(drawn.log_taken, expected.log_taken)
+    assert torch.equal(drawn.token_log_probabilities, expected.token_log_probabilities)
 
 
 def test_greedy_search_and_samples_are_those_of_the_mean():
@@ -87,7 +87,7 @@ def test_greedy_search_and_samples_are_those_of_the_mean():
     drawn = sample(ensemble, ensemble.encode(sources, mask), LengthLimits().of(mask), torch.Generator().manual_seed(1))
     mean = sum(probabilities(member, SOURCES, drawn.tokens) for member in members) / 3
     taken = mean.gather(2, drawn.tokens[:, :, None])[:, :, 0].log()
-    assert torch.allclose(drawn.log_taken[drawn.mask], taken[drawn.mask], atol=1e-12)
+    assert torch.allclose(drawn.token_log_probabilities[drawn.mask], taken[drawn.mask], atol=1e-12)
 
 
 @pytest.mark.parametrize("refill", [False, True])

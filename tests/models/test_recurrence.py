@@ -8,9 +8,9 @@ from torch import Tensor
 
 from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.critic import RecurrentCritic
-from seqcritic.models.recurrence import attended_scan, gated_scan, reference_loops
+from seqcritic.models.recurrence import attended_scan, gated_scan, use_plain_loops
 from seqcritic.models.settings import GruActorSettings, GruCriticSettings
-from seqcritic.tensors.packing import pack, put_rows, take_rows
+from seqcritic.tensors.packing import gather_rows, pack, scatter_rows
 
 SIZES = {"embedding": 4, "hidden": 5, "attention": 3, "initial_range": None}
 LENGTHS = torch.tensor([5, 3, 1])
@@ -37,14 +37,14 @@ def test_the_gradient_of_the_gated_scan_is_right(mask):
 @pytest.mark.parametrize("mask", [RAGGED, FULL, FULL[:, :1]], ids=["ragged", "full", "one step"])
 def test_the_gradient_of_the_attended_scan_is_right(mask):
     packing = pack(mask)
-    penalty = torch.zeros(3, 3, dtype=torch.float64)
-    penalty[1, 2] = -torch.inf
+    attention_bias = torch.zeros(3, 3, dtype=torch.float64)
+    attention_bias[1, 2] = -torch.inf
     arguments = (
         numbers(int(mask.sum()) - 3, 12),
         numbers(4),
         numbers(3, 3, 5),
         numbers(3, 3, 6),
-        penalty,
+        attention_bias,
         numbers(18, 4),
         numbers(18),
         numbers(6),
@@ -61,14 +61,16 @@ def test_packing_takes_every_counted_token_once_and_in_order():
     packing = pack(RAGGED)
     assert packing.counts == (3, 2, 1, 1)
     assert packing.order.tolist() == [1, 0, 2]
-    assert packing.places.tolist() == [4, 0, 8, 5, 1, 6, 7]
+    assert packing.positions.tolist() == [4, 0, 8, 5, 1, 6, 7]
     assert packing.previous.tolist() == [0, 1, 3, 5]
     assert packing.mirrored.tolist() == [6, 4, 2, 5, 1, 3, 0]
     rows = numbers(7, 2)
-    padded = put_rows(rows, packing.places, 12)
-    assert torch.equal(take_rows(padded, packing.places), rows)
+    padded = scatter_rows(rows, packing.positions, 12)
+    assert torch.equal(gather_rows(padded, packing.positions), rows)
     assert not padded.view(3, 4, 2)[~RAGGED].any()
-    assert torch.autograd.gradcheck(lambda some: put_rows(take_rows(some, packing.mirrored), packing.places, 12), rows)
+    assert torch.autograd.gradcheck(
+        lambda some: scatter_rows(gather_rows(some, packing.mirrored), packing.positions, 12), rows
+    )
 
 
 def gradients(network: torch.nn.Module, output: Tensor, states: Tensor) -> list[Tensor]:
@@ -80,11 +82,11 @@ def gradients(network: torch.nn.Module, output: Tensor, states: Tensor) -> list[
 
 @pytest.mark.parametrize("num_tokens", [7, 40])  # fewer and more than there are tokens in the batch
 @pytest.mark.parametrize("encoder", ["bidirectional", "window"])
-@pytest.mark.parametrize("read_out", [{}, {"read_out": 3}, {"tied": True}], ids=["own", "projected", "tied"])
+@pytest.mark.parametrize("output_layer", [{}, {"output_width": 3}, {"tied": True}], ids=["own", "projected", "tied"])
 @pytest.mark.parametrize("num_steps", [1, 6])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_an_actor_equals_its_reference(num_tokens, encoder, read_out, num_steps, dropout):
-    settings = GruActorSettings(**SIZES, encoder=encoder, dropout=dropout, **read_out)
+def test_an_actor_equals_its_plain_form(num_tokens, encoder, output_layer, num_steps, dropout):
+    settings = GruActorSettings(**SIZES, encoder=encoder, dropout=dropout, **output_layer)
     actor = RecurrentActor(settings, num_tokens, num_tokens, torch.Generator().manual_seed(1)).double()
     generator = torch.Generator().manual_seed(2)
     sources = torch.randint(num_tokens, (3, 5), generator=generator)
@@ -98,7 +100,7 @@ def test_an_actor_equals_its_reference(num_tokens, encoder, read_out, num_steps,
         return logits.detach(), gradients(actor, logits, states)
 
     ours, our_gradients = run()
-    with reference_loops():
+    with use_plain_loops():
         theirs, their_gradients = run()
     assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
     for our, their in zip(our_gradients, their_gradients, strict=True):
@@ -115,7 +117,7 @@ def test_a_critic_equals_its_reference_and_leaves_the_actor_alone():
         return [values.detach(), *gradients(critic, values, values)]
 
     ours = run()
-    with reference_loops():
+    with use_plain_loops():
         theirs = run()
     for our, their in zip(ours, theirs, strict=True):
         assert torch.allclose(our, their, rtol=0, atol=1e-10)

@@ -41,17 +41,17 @@ def gated(size: int, kind: torch.dtype) -> list[Tensor]:
     ]
 
 
-def attended(size: int, kind: torch.dtype, places: int = 5) -> list[Tensor]:
+def attended(size: int, kind: torch.dtype, num_positions: int = 5) -> list[Tensor]:
     tokens, first = int(RAGGED.sum()), int((LENGTHS > 0).sum())
     memory_size, attention = size + 1, size + 2
-    penalty = torch.zeros(len(LENGTHS), places, dtype=kind)
-    penalty[1, 3:] = -torch.inf
+    attention_bias = torch.zeros(len(LENGTHS), num_positions, dtype=kind)
+    attention_bias[1, 3:] = -torch.inf
     return [
         numbers(tokens - first, 3 * size, kind=kind),
         numbers(size, kind=kind),
-        numbers(len(LENGTHS), places, memory_size, kind=kind),
-        numbers(len(LENGTHS), places, attention, kind=kind),
-        penalty,
+        numbers(len(LENGTHS), num_positions, memory_size, kind=kind),
+        numbers(len(LENGTHS), num_positions, attention, kind=kind),
+        attention_bias,
         numbers(3 * size + attention, size, kind=kind, scale=size**-0.5),
         numbers(3 * size + attention, kind=kind),
         numbers(attention, kind=kind, scale=attention**-0.5),
@@ -112,7 +112,7 @@ def test_what_is_not_a_number_comes_out(scan):
     for place, tensor in enumerate(build(17, torch.float32)):
         tensors = build(17, torch.float32)
         if bool(tensor.isinf().any()):
-            continue  # the penalty
+            continue  # the attention bias
         tensors[place].view(-1)[0] = torch.nan
         found = torch.cat([output.flatten() for output in run(tensors)])
         assert found.isnan().any(), f"NaN in tensor {place} is lost"
@@ -160,10 +160,10 @@ def test_a_step_equals_the_one_in_pytorch_alone(num_rows, kind, monkeypatch):
 
 
 def test_a_row_depends_neither_on_its_neighbours_nor_on_its_address():
-    rows, places, size, memory_size = 5, 3, 19, 21
+    rows, num_positions, size, memory_size = 5, 3, 19, 21
     keys, annotations = (
-        numbers(rows, places, size, kind=torch.float32),
-        numbers(rows, places, memory_size, kind=torch.float32),
+        numbers(rows, num_positions, size, kind=torch.float32),
+        numbers(rows, num_positions, memory_size, kind=torch.float32),
     )
     queries, energy = numbers(rows, size, kind=torch.float32), numbers(size, kind=torch.float32)
 
@@ -173,11 +173,11 @@ def test_a_row_depends_neither_on_its_neighbours_nor_on_its_address():
             return moved.copy_(tensor)
 
         chosen = slice(first, first + count)
-        arguments = [placed(keys[chosen]), placed(annotations[chosen]), torch.zeros(count, places)]
+        arguments = [placed(keys[chosen]), placed(annotations[chosen]), torch.zeros(count, num_positions)]
         arguments.append(placed(queries[chosen]))
-        rest = [torch.zeros(size), placed(energy), torch.empty(count, places), torch.empty(count, memory_size)]
+        rest = [torch.zeros(size), placed(energy), torch.empty(count, num_positions), torch.empty(count, memory_size)]
         kernels().attention_forward(
-            count, places, size, memory_size, None, *(tensor.data_ptr() for tensor in arguments), size,
+            count, num_positions, size, memory_size, None, *(tensor.data_ptr() for tensor in arguments), size,
             *(tensor.data_ptr() for tensor in rest),
         )  # fmt: skip
         return rest[-1]

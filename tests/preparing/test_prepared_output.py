@@ -149,7 +149,7 @@ def test_unknown_corpora_are_named(tmp_path: Path):
 
 def test_progress_is_told_every_few_seconds():
     told: list[str] = []
-    eager, patient = Progress(told.append, seconds=0), Progress(told.append, seconds=60)
+    eager, diagnosed = Progress(told.append, seconds=0), Progress(told.append, seconds=60)
     eager.tick("pairs", 1000, lambda count: f"{count:,}")
-    patient.tick("pairs", 2000, lambda count: f"{count:,}")
+    diagnosed.tick("pairs", 2000, lambda count: f"{count:,}")
     assert told == ["pairs: 1,000"]

@@ -16,7 +16,7 @@ SENTENCES = (
     "she opened the window",
     "rain fell on the roof",
     "two birds in a tree",
-    "he could not remember",
+    "he could not prepare_memory",
     "letters from the north",
     "they walked to the river",
     "bread, salt and water",

@@ -145,16 +145,16 @@ def test_validation_chooses_by_the_mean_over_seeds_of_the_best_points(comparison
         return tuple(Curve(label, seed, tuple(one)) for seed, one in enumerate(points))
 
     first, second, third = comparison.rows[:3]
-    judged = replace(
+    evaluated = replace(
         comparison,
         lower_is_better=sign == 1,
         rows=(first, second, third),
         curves=curves(first.label, [9, 5, 8], [9, 7]) + curves(second.label, [4, math.nan], [9, 7.5]),
     )
-    assert [judged.valid_score(row) for row in judged.rows] == [sign * 6.0, sign * 5.75, None]
-    assert judged.chosen_rows == (second,)
-    assert replace(judged, rows=(first, replace(second, score=math.nan))).chosen_rows == (first,)
-    assert replace(judged, curves=()).chosen_rows == ()
+    assert [evaluated.valid_score(row) for row in evaluated.rows] == [sign * 6.0, sign * 5.75, None]
+    assert evaluated.chosen_rows == (second,)
+    assert replace(evaluated, rows=(first, replace(second, score=math.nan))).chosen_rows == (first,)
+    assert replace(evaluated, curves=()).chosen_rows == ()
 
 
 def test_gain_over_a_baseline_of_zero_is_undefined(comparison: Comparison) -> None:

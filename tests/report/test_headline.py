@@ -144,7 +144,7 @@ def test_methods_that_never_beat_their_start_are_named(make_comparison: Callable
     )
     caveats = list_caveats(replace(make_comparison(2), curves=curves, lower_is_better=sign == 1))
     assert caveats[-1] == (
-        "Never better on valid than the actor it started from, which is what was judged: "
+        "Never better on valid than the actor it started from, which is what was evaluated: "
         "actor-critic (1 of 2 seeds), reinforce-critic."
     )
     late = Curve("likelihood", 0, (Point(0.0, 100, 40.0), Point(1.0, 200, 41.0)))

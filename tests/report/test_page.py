@@ -73,7 +73,7 @@ def test_page_holds_everything(comparison: Comparison) -> None:
         assert expected in content
     curves = content[content.index("Learning curves") :]
     assert content.count(comparison.signature) == 1
-    assert comparison.signature not in curves, "validation is not judged on the test sentences"
+    assert comparison.signature not in curves, "validation is not evaluated on the test sentences"
     assert f"validation CER signature: {comparison.valid_signature}" in curves
     assert page.count('<article class="example">') == 20
 
@@ -164,7 +164,7 @@ def test_both_searches_are_in_the_table(make_beam_comparison: Callable[[int], Co
     assert '<span class="seeds">beam 10 ' in page
 
 
-def test_the_critic_s_readiness_is_drawn(critic_comparison: Comparison, comparison: Comparison) -> None:
+def test_the_explained_variance_is_drawn(critic_comparison: Comparison, comparison: Comparison) -> None:
     page = render_page(critic_comparison)
     figure = page[page.index('<figure id="critic">') :]
     figure = figure[: figure.index("</figure>")]

@@ -46,13 +46,13 @@ def paper_table() -> ValueTable:
     for index, (token, line) in enumerate(PAPER):
         best = read_candidates(line)
         known = {candidate.token: candidate for candidate in best}
-        taken = known.get(token, Candidate(token, best[-1].value - 1, 0.125))
-        likeliest = (Candidate(token, taken.value, 0.75), Candidate("other", -1.5, 0.125))
+        chosen = known.get(token, Candidate(token, best[-1].value - 1, 0.125))
+        likeliest = (Candidate(token, chosen.value, 0.75), Candidate("other", -1.5, 0.125))
         steps.append(
             Step(
                 token=token,
                 probability=0.75,
-                value=taken.value,
+                value=chosen.value,
                 reward=0.5 if token in REFERENCE[:-1] else -0.25 if token else 0.0,
                 best=best,
                 likeliest=likeliest,

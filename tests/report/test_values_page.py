@@ -41,7 +41,7 @@ def test_page_holds_everything() -> None:
         table.score_name,
         "The prediction scores 1.",
         "forecast 4.967",
-        "At 4 of 12 steps the token taken is also the critic's first choice",
+        "At 4 of 12 steps the chosen token is also the critic's first choice",
         "Step 1 of 12 takes “one”.",
         "6.623",
         "erzählen",
@@ -54,9 +54,11 @@ def test_page_holds_everything() -> None:
 def test_taken_and_next_tokens_are_marked_not_by_colour_alone() -> None:
     page = render_values(paper_table())
     rows = re.findall(r'<tr data-step="4">.*?</tr>', page, re.DOTALL)
-    assert re.search(r">want</span>[^/]*>●<.*?\(taken\).*?>◇<.*?\(next in the reference\)", rows[0])
+    assert re.search(r">want</span>[^/]*>●<.*?\(chosen\).*?>◇<.*?\(next in the reference\)", rows[0])
     first = re.findall(r'<tr data-step="0">.*?</tr>', page, re.DOTALL)[0]
-    assert re.search(r'<li class="candidate apart"><span class="head"><span class="word">one</span>.*?\(taken\)', first)
+    assert re.search(
+        r'<li class="candidate apart"><span class="head"><span class="word">one</span>.*?\(chosen\)', first
+    )
 
 
 def test_negative_values_hang_left_of_zero() -> None:

@@ -41,7 +41,7 @@ tell   1.133 0.75 talk(3.717) you(2.407) to(2.133)    tell(0.75) other(0.12)  -0
 
 score                                                                          0.75
 score: BLEU times reference length
-bold: the token taken; underlined: the reference's next token
+bold: the chosen token; underlined: the reference's next token
 A note.
 """
 

@@ -59,11 +59,11 @@ def test_the_empty_prefix_is_subtracted_and_the_last_score_held():
 def test_a_repeated_pair_is_scored_once_in_a_call():
     calls = []
 
-    def remember(prediction: str, reference: str) -> float:
+    def prepare_memory(prediction: str, reference: str) -> float:
         calls.append((prediction, reference))
         return 0.0
 
-    score = FunctionScore(remember)
+    score = FunctionScore(prepare_memory)
     prefix_scores(score, ["ab", "ac", "ab", "a"], ["g", "g", "g", "f"])
     assert calls == [("", "g"), ("a", "g"), ("ab", "g"), ("ac", "g"), ("", "f"), ("a", "f")]
     prefix_scores(score, ["a"], ["g"])

@@ -26,7 +26,7 @@ SCORES = {
 
 
 @pytest.mark.parametrize(("score", "is_filled"), SCORES.values(), ids=SCORES)
-def test_an_outlook_is_the_score_of_a_prediction_with_nothing_more_that_is_right(score: Score, is_filled: bool):
+def test_an_lookahead_is_the_score_of_a_prediction_with_nothing_more_that_is_right(score: Score, is_filled: bool):
     predictions, references = random_pairs(25, seed=3)
     tokens, (padded, mask) = pad(predictions)[0], pad(references)
     found = score.lookahead(Scorable.of(tokens, pad(predictions)[1].sum(dim=1) - 1, padded, mask.sum(dim=1) - 1))
@@ -42,7 +42,7 @@ def test_an_outlook_is_the_score_of_a_prediction_with_nothing_more_that_is_right
 
 
 @pytest.mark.parametrize(("score", "is_filled"), SCORES.values(), ids=SCORES)
-def test_of_several_references_the_tokens_of_all_have_their_outlook(score: Score, is_filled: bool):
+def test_of_several_references_the_tokens_of_all_have_their_lookahead(score: Score, is_filled: bool):
     predictions, firsts = random_pairs(25, seed=5)
     _, seconds = random_pairs(25, seed=6)
     # A third that shares much with the first: its tokens stand elsewhere, some of them oftener.

@@ -1,4 +1,4 @@
-"""Packed rows know their places: padded again, split by sequences, put into another order."""
+"""Packed rows know their positions: padded again, split by sequences, put into another order."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PADDED = torch.randn(3, 4, 2, dtype=torch.float64, generator=torch.Generator().m
 
 
 def packed_by_length() -> Packed:
-    places = pack(MASK).places
-    return Packed(PADDED.flatten(0, 1)[places], places, (3, 4))
+    positions = pack(MASK).positions
+    return Packed(PADDED.flatten(0, 1)[positions], positions, (3, 4))
 
 
 @pytest.mark.parametrize("packed", [Packed.of(PADDED, MASK), packed_by_length()], ids=["by row", "by length"])
@@ -44,7 +44,7 @@ def test_gradients_come_back_to_the_rows_of_a_part():
 
 def test_rows_of_another_order_are_put_into_this_one():
     by_length, by_row = packed_by_length(), Packed.of(PADDED, MASK)
-    assert not torch.equal(by_length.places, by_row.places)
+    assert not torch.equal(by_length.positions, by_row.positions)
     assert torch.equal(by_length.align(by_row), by_length.rows)
     assert by_length.align(by_length) is by_length.rows
     with pytest.raises(AssertionError, match="of the same tokens"):

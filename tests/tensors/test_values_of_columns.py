@@ -24,8 +24,8 @@ def make_values(ids: Tensor, seed: int = 0) -> Values:
 def expand_by_hand(values: Values) -> Tensor:
     """[N, V], token by token."""
     ids = values.columns.ids.tolist()
-    places = [ids.index(token) if token in ids else len(ids) for token in range(NUM_TOKENS)]
-    return torch.stack([values.packed.rows[:, place] for place in places], dim=1)
+    positions = [ids.index(token) if token in ids else len(ids) for token in range(NUM_TOKENS)]
+    return torch.stack([values.packed.rows[:, place] for place in positions], dim=1)
 
 
 @every_choice
@@ -36,7 +36,7 @@ def test_every_token_has_the_value_of_its_column_or_of_the_rest(ids: Tensor):
     assert values.num_tokens == NUM_TOKENS
     tokens = torch.tensor([[1, 2, 6], [0, 5, 5], [5, 5, 5], [3, 4, 0]])
     taken = values.packed.take(tokens)
-    assert torch.equal(values.packed.take(values.taken(tokens)), expanded.gather(1, taken[:, None])[:, 0])
+    assert torch.equal(values.packed.take(values.of_tokens(tokens)), expanded.gather(1, taken[:, None])[:, 0])
     assert torch.equal(values.padded(), values.packed.spread(expanded))
 
 
@@ -57,7 +57,7 @@ def test_the_best_token_has_the_highest_value_and_of_the_others_the_highest_pref
     expanded = expand_by_hand(values)
     turned = torch.arange(len(expanded)).flip(0)
     preferences = torch.randn(len(expanded), NUM_TOKENS, generator=torch.Generator().manual_seed(1))
-    packed = Packed(preferences[turned], values.packed.places[turned], values.packed.shape)
+    packed = Packed(preferences[turned], values.packed.positions[turned], values.packed.shape)
     for row, token in enumerate(values.best(packed).tolist()):
         equals = [other for other in range(NUM_TOKENS) if expanded[row, other] == expanded[row].max()]
         assert token == max(equals, key=lambda other: preferences[row, other].item())
@@ -68,6 +68,6 @@ def test_values_of_all_tokens_are_what_they_are():
     values = Values.of_rows(rows)
     assert torch.equal(values.expanded().rows, rows)
     assert values.best(as_packed(-rows)).tolist() == [0, 2]
-    assert values.taken(torch.tensor([[1], [2]])).tolist() == [[1.0], [4.0]]
+    assert values.of_tokens(torch.tensor([[1], [2]])).tolist() == [[1.0], [4.0]]
     assert values.mean().item() == 1.5
     assert [end.item() for end in values.range()] == [-1.0, 4.0]

@@ -16,9 +16,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from process_group import ProcessGroup
 from seqcritic import draws
 from seqcritic.contracts.method import Outcome
-from seqcritic.draws import Share
+from seqcritic.draws import Shard
 from seqcritic.errors import UserError
 from seqcritic.settings_io import load_recipe
 from seqcritic.training import learner as learning
@@ -37,7 +38,6 @@ from support import (
     wait_until,
     write_recipe,
 )
-from team import Team
 
 LABELS = (*METHODS, "reinforce+likelihood", "reinforce-critic+likelihood")
 PHASES = ["phases.actor.updates=14", "phases.critic.updates=12", "phases.train.updates=24"]  # 50 updates
@@ -47,8 +47,8 @@ RARELY = ["training.checkpoint_seconds=1000", "training.log_every=1", "training.
 
 
 def train_together(recipe: Path, out: Path, *overrides: str, **options: object) -> Path:
-    team = Team(out, "train", recipe, "--out", out, *overrides, **options)
-    assert team.wait() == [0, 0], team.complaints()
+    group = ProcessGroup(out, "train", recipe, "--out", out, *overrides, **options)
+    assert group.wait() == [0, 0], group.complaints()
     return out
 
 
@@ -128,12 +128,12 @@ def test_batches_that_do_not_divide_are_shared_too(tmp_path: Path):
 
 def draw_alone() -> None:
     """Let a process draw for its own examples only, as if it were alone."""
-    draws.SharedGenerator.share = property(lambda self: None, lambda self, value: None)
+    draws.ShardedGenerator.shard = property(lambda self: None, lambda self, value: None)
 
 
 def weigh_wrongly() -> None:
     """Let a process sum gradients as if it held every example."""
-    Share.fraction = property(lambda self: 1.0)
+    Shard.fraction = property(lambda self: 1.0)
 
 
 @pytest.mark.parametrize("fault", [draw_alone, weigh_wrongly])
@@ -146,16 +146,16 @@ def test_a_run_of_two_resumes_exactly_and_only_with_two(recipe: Path, tmp_path: 
     overrides = [*method_overrides("actor-critic"), "actor.dropout=0.2", "training.batch=4"]
     whole = train_together(recipe, tmp_path / "whole", *overrides)
     command = ("train", recipe, "--out", tmp_path / "run", *overrides)
-    team = Team(tmp_path / "killed", *command)
-    wait_until(lambda: updates_done(tmp_path / "run") >= 8, team)
-    team.kill(0, 1)
-    assert team.wait() == [-signal.SIGKILL, -signal.SIGKILL]
+    group = ProcessGroup(tmp_path / "killed", *command)
+    wait_until(lambda: updates_done(tmp_path / "run") >= 8, group)
+    group.kill(0, 1)
+    assert group.wait() == [-signal.SIGKILL, -signal.SIGKILL]
     assert "began with 2 process(es), not 1" in refusal(*command)
-    team = Team(tmp_path / "stopped", *command)
-    wait_until(lambda: updates_done(tmp_path / "run") >= 44, team)
-    team.kill(1, number=signal.SIGTERM)
-    assert team.wait() == [128 + signal.SIGTERM] * 2
-    [line] = team.complaints()
+    group = ProcessGroup(tmp_path / "stopped", *command)
+    wait_until(lambda: updates_done(tmp_path / "run") >= 44, group)
+    group.kill(1, number=signal.SIGTERM)
+    assert group.wait() == [128 + signal.SIGTERM] * 2
+    [line] = group.complaints()
     assert f"resumes from {CheckpointFolder(tmp_path / 'run/checkpoints').latest()}" in line
     assert outcome(train_together(recipe, tmp_path / "run", *overrides)) == outcome(whole)
 
@@ -188,18 +188,20 @@ def spoil_update(number: int, error: Exception | None) -> Callable[[], None]:
 def test_a_fault_of_one_process_ends_all_with_one_line(
     rank: int, error: Exception | None, code: int, says: str, recipe: Path, tmp_path: Path
 ):
-    team = Team(tmp_path / "log", "train", recipe, "--out", tmp_path / "run", before={rank: spoil_update(3, error)})
-    codes = team.wait()
+    group = ProcessGroup(
+        tmp_path / "log", "train", recipe, "--out", tmp_path / "run", before={rank: spoil_update(3, error)}
+    )
+    codes = group.wait()
     assert codes[rank] == code
     assert codes[1 - rank] == 4
-    [line] = team.complaints()
+    [line] = group.complaints()
     assert says in line
 
 
 def test_what_all_see_is_said_once(recipe: Path, tmp_path: Path):
-    team = Team(tmp_path / "log", "train", recipe, "--out", tmp_path / "run", "data.train=nowhere.txt")
-    assert 2 in team.wait()
-    [line] = team.complaints()
+    group = ProcessGroup(tmp_path / "log", "train", recipe, "--out", tmp_path / "run", "data.train=nowhere.txt")
+    assert 2 in group.wait()
+    [line] = group.complaints()
     assert "nowhere.txt" in line
 
 
@@ -223,10 +225,10 @@ def test_torchrun_ends_when_a_worker_is_killed_and_resumes(recipe: Path, tmp_pat
     assert str(out) in line
     assert f"the same command resumes from {latest}" in line
     before = updates_done(out)
-    team = Team(tmp_path / "log", "train", recipe, "--out", out, *overrides, "phases.train.updates=100000")
-    wait_until(lambda: updates_done(out) > before, team)
-    team.kill(0, number=signal.SIGINT)
-    assert team.wait() == [128 + signal.SIGINT] * 2
+    group = ProcessGroup(tmp_path / "log", "train", recipe, "--out", out, *overrides, "phases.train.updates=100000")
+    wait_until(lambda: updates_done(out) > before, group)
+    group.kill(0, number=signal.SIGINT)
+    assert group.wait() == [128 + signal.SIGINT] * 2
 
 
 def worker_of(launcher: int, rank: int) -> int:
@@ -241,24 +243,24 @@ def worker_of(launcher: int, rank: int) -> int:
 
 def test_shares_are_whole_disjoint_and_almost_equal():
     for total in range(5, 30):
-        shares = [Processes(rank, 5).share(total) for rank in range(5)]
-        assert [row for share in shares for row in range(share.first, share.last)] == list(range(total))
+        shares = [Processes(rank, 5).shard(total) for rank in range(5)]
+        assert [row for shard in shares for row in range(shard.first, shard.last)] == list(range(total))
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
-        assert sum(share.fraction for share in shares) == pytest.approx(1)
+        assert sum(shard.fraction for shard in shares) == pytest.approx(1)
     with pytest.raises(UserError, match="too small for 5 processes"):
-        Processes(0, 5).share(4)
+        Processes(0, 5).shard(4)
 
 
 def test_processes_draw_their_rows_of_the_same_numbers():
-    def numbers(share: Share | None) -> Tensor:
-        generator = draws.SharedGenerator()
+    def numbers(shard: Shard | None) -> Tensor:
+        generator = draws.ShardedGenerator()
         generator.manual_seed(3)
-        generator.share = share
-        rows = 10 if share is None else len(share)
+        generator.shard = shard
+        rows = 10 if shard is None else len(shard)
         return draws.draw_numbers(generator, 7, 2 * rows)
 
-    shares = [Processes(rank, 3).share(10) for rank in range(3)]
-    assert torch.equal(torch.cat([numbers(share) for share in shares], dim=1), numbers(None))
+    shares = [Processes(rank, 3).shard(10) for rank in range(3)]
+    assert torch.equal(torch.cat([numbers(shard) for shard in shares], dim=1), numbers(None))
 
 
 @pytest.mark.parametrize("command", [["compare", "demo"], ["recipes"]])

@@ -16,11 +16,11 @@ from seqcritic.contracts.score import Score
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.vocabulary import END
 from seqcritic.data_settings import TranslationSettings
-from seqcritic.decoding.reference_beam import Violations
+from seqcritic.decoding.beam_violations import Violations
 from seqcritic.diagnosing.load import choose_examples
 from seqcritic.evaluation import build_score
 from seqcritic.methods.beam_search_optimization import violation_costs
-from seqcritic.methods.outlook import token_outlooks
+from seqcritic.methods.lookahead import token_lookaheads
 from seqcritic.methods.rollout import prefix_scores, score_tokens, whole_scores
 from seqcritic.scores.shared.function import as_score
 from seqcritic.training.run_evaluation import evaluate
@@ -88,7 +88,7 @@ def test_an_unknown_token_is_worth_as_much_as_any_wrong_one(task: PairsFromFiles
         prefix_scores(score, SPECIAL, tokens, batch.reference_mask, batch) for tokens in (batch.references, others)
     )
     assert torch.equal(found, expected)
-    promised = token_outlooks(score, SPECIAL, batch.references, batch.reference_mask, batch, 100).packed.rows
+    promised = token_lookaheads(score, SPECIAL, batch.references, batch.reference_mask, batch, 100).packed.rows
     assert torch.equal(promised[:, unknown], promised[:, wrong])
 
 
@@ -108,7 +108,7 @@ def test_in_a_part_of_a_reference_an_unknown_token_finds_no_like_either(exact: s
     references, _ = pad([task.codec.target.encode("the cat"), task.codec.target.encode("the sat")])
     rows = torch.tensor([0, 1])
     found = Violations(
-        rows=rows, places=torch.tensor([1, 1]), starts=torch.zeros(2, dtype=torch.int64), tokens=references
+        rows=rows, positions=torch.tensor([1, 1]), starts=torch.zeros(2, dtype=torch.int64), tokens=references
     )
     assert violation_costs(found, references, score, SPECIAL, task.codec.decode).tolist() == [1, 0]
 
@@ -149,8 +149,8 @@ def test_a_prediction_like_any_of_several_references_is_paid(tmp_path: Path, nam
     assert found["x"] == found["z"]
     assert max(found["y"]) < min(found["x"])
     valid = task.evaluation_set("valid")
-    (judged,) = valid.batches
-    assert set(whole_scores(score, SPECIAL, other, mask, judged).tolist()) == found["x"] | found["y"]
+    (evaluated,) = valid.batches
+    assert set(whole_scores(score, SPECIAL, other, mask, evaluated).tolist()) == found["x"] | found["y"]
     best, worst = (score.statistics(["a dog ran off"], valid.all_references[row : row + 1])[0] for row in (0, 1))
     assert (score.of_totals(best) > score.of_totals(worst)) == score.higher_is_better
 

@@ -14,8 +14,8 @@ from seqcritic.contracts import method_registry as registry
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.method_registry import register_method
-from seqcritic.contracts.networks import Networks, NetworkSpec, follow
-from seqcritic.methods.counted_losses import likelihood_loss
+from seqcritic.contracts.networks import Networks, NetworkSpec, polyak_update
+from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
 from seqcritic.training.learner import Learner, recipe_learner
 
@@ -74,7 +74,7 @@ def test_every_loss_is_made_after_the_step_before_it_and_copies_follow_each(lear
         optimiser.zero_grad(set_to_none=True)
         (torch.rand((), generator=generator) * loss).backward()
         optimiser.step()
-        follow(networks["slow_actor"], networks.actor, SLOW)
+        polyak_update(networks["slow_actor"], networks.actor, SLOW)
     measured = learner.update(batch, RATE)
     for name in ("actor", "slow_actor"):
         both = zip(learner.networks[name].parameters(), networks[name].parameters(), strict=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from seqcritic.decoding.search import Search
-from seqcritic.training import stored_evaluation, watching
+from seqcritic.training import progress_bar, stored_evaluation
+from seqcritic.training.progress_bar import show_progress
 from seqcritic.training.run_evaluation import evaluate
 from seqcritic.training.stored_evaluation import StoredEvaluations
-from seqcritic.training.watching import watched
 
 
 @pytest.fixture
@@ -69,9 +69,11 @@ def test_a_damaged_file_counts_as_none(run: Path, damage: str, searches: list[Se
 
 
 def test_the_length_reward_is_tuned_once(run: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stored_evaluation, "tune_model", lambda model, task, width, watch: (0.4, {0.0: 1.0, 0.4: 2.0}))
+    monkeypatch.setattr(
+        stored_evaluation, "tune_model", lambda model, task, width, progress_bar: (0.4, {0.0: 1.0, 0.4: 2.0})
+    )
     assert StoredEvaluations(run).tuned(4) == Search(4, 0.4)
-    monkeypatch.setattr(stored_evaluation, "tune_model", lambda model, task, width, watch: (0.8, {0.8: 2.0}))
+    monkeypatch.setattr(stored_evaluation, "tune_model", lambda model, task, width, progress_bar: (0.8, {0.8: 2.0}))
     assert StoredEvaluations(run).tuned(4) == Search(4, 0.4)
     assert StoredEvaluations(run).tuned(5) == Search(5, 0.8)
 
@@ -79,7 +81,7 @@ def test_the_length_reward_is_tuned_once(run: Path, monkeypatch: pytest.MonkeyPa
 def test_a_long_evaluation_tells_how_far_it_is(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(watching, "PLAIN_SECONDS", 0.0)
-    result = StoredEvaluations(run, watched).on_test(Search(3))
+    monkeypatch.setattr(progress_bar, "PLAIN_SECONDS", 0.0)
+    result = StoredEvaluations(run, show_progress).on_test(Search(3))
     total = len(result.sources)
     assert capsys.readouterr().err.splitlines()[-1] == f"beam 3 on test: {total}/{total} sentences"

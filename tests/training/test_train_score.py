@@ -18,7 +18,7 @@ from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.windows import Windows
 from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.errors import Interrupted
-from seqcritic.evaluation import Judgement, predict_batches
+from seqcritic.evaluation import Evaluated, predict_batches
 from seqcritic.settings_io import load_recipe
 from seqcritic.training import held_out
 from seqcritic.training.model import load_model
@@ -43,10 +43,10 @@ def score_at(folder: Path, update: int) -> float:
 
 def test_nothing_else_depends_on_it(recipe: Path, finished_run: Path, tmp_path: Path):
     overrides = method_overrides("actor-critic")
-    judged = train_here(recipe, tmp_path / "judged", *overrides, "training.train_examples=12")
-    assert train_scores(judged) == [(phase, update) for phase in ("actor", "train") for update in range(0, 21, 5)]
+    evaluated = train_here(recipe, tmp_path / "evaluated", *overrides, "training.train_examples=12")
+    assert train_scores(evaluated) == [(phase, update) for phase in ("actor", "train") for update in range(0, 21, 5)]
     assert train_scores(finished_run) == []
-    with_it = outcome(judged)
+    with_it = outcome(evaluated)
     with_it["metrics"] = [
         {name: value for name, value in each.items() if name != "train_score"} for each in with_it["metrics"]
     ]
@@ -59,9 +59,9 @@ def test_it_is_the_error_rate_of_greedy_corrections_of_training_windows(recipe: 
     model = load_model(folder / "snapshots/00000010")
     assert isinstance(model.task, SpellingTask)
     windows: Windows = model.task.windows("train")
-    places = np.linspace(0, len(windows) - 1, 12).round().astype(np.int64)
+    positions = np.linspace(0, len(windows) - 1, 12).round().astype(np.int64)
     noise = torch.Generator().manual_seed(derive_seed(3, "train"))
-    batch = windows.examples(places, 0.3, noise)
+    batch = windows.examples(positions, 0.3, noise)
     predictions = predict_batches(model.actor, model.task, [batch], GREEDY)
     references = model.codec.texts(batch.references)
     errors = sum(Levenshtein.distance(*pair) for pair in zip(predictions, references, strict=True))
@@ -95,19 +95,19 @@ def test_a_stop_while_training_examples_are_judged_changes_nothing(
     still = ["phases.actor.learning_rate=1e-12", "phases.actor.patience=2"]
     overrides = [*method_overrides("actor-critic"), *ON, *still]
     whole = train_here(recipe, tmp_path / "whole", *overrides)
-    judged: list[int] = []
-    judge = held_out.judge
+    evaluated: list[int] = []
+    evaluate_actor = held_out.evaluate_actor
 
-    def stop_in_the_fourth(*arguments: Any, **options: Any) -> Judgement:
-        judged.append(len(arguments[2].references))
-        if len(judged) == 4:
+    def stop_in_the_fourth(*arguments: Any, **options: Any) -> Evaluated:
+        evaluated.append(len(arguments[2].references))
+        if len(evaluated) == 4:
             os.kill(os.getpid(), signal.SIGTERM)
-        return judge(*arguments, **options)
+        return evaluate_actor(*arguments, **options)
 
-    monkeypatch.setattr(held_out, "judge", stop_in_the_fourth)
+    monkeypatch.setattr(held_out, "evaluate_actor", stop_in_the_fourth)
     with pytest.raises(Interrupted):
         train(load_recipe(recipe, overrides), tmp_path / "stopped")
-    assert judged == [20, 12, 20, 12]
+    assert evaluated == [20, 12, 20, 12]
     assert train_scores(tmp_path / "stopped") == [("actor", 0)]
     assert outcome(train_here(recipe, tmp_path / "stopped", *overrides)) == outcome(whole)
     assert train_scores(whole)[:3] == [("actor", 0), ("actor", 5), ("actor", 10)]

@@ -116,7 +116,7 @@ def test_a_sharpened_actor_predicts_as_before_and_samples_otherwise(own_actor: b
     first = [next(r for r in records(folder) if "policy_entropy" in r)["policy_entropy"] for folder in (plain, sharp)]
     assert first[1] < 0.9 * first[0]
     before, after = (
-        load_model(folder).actor.decoder.read_out.weight.detach().abs().max() for folder in (actor, likelihood)
+        load_model(folder).actor.decoder.output_layer.weight.detach().abs().max() for folder in (actor, likelihood)
     )
     assert after < 2 * before, "likelihood is not sharpened"
 
@@ -128,7 +128,7 @@ def test_pre_training_alone_is_not_sharpened(recipe: Path, tmp_path: Path):
         load_model(train_here(recipe, tmp_path / name, *overrides, *changes)).actor
         for name, changes in {"plain": [], "sharp": ["method.sharpening=4"]}.items()
     )
-    assert torch.equal(sharp.decoder.read_out.weight, plain.decoder.read_out.weight)
+    assert torch.equal(sharp.decoder.output_layer.weight, plain.decoder.output_layer.weight)
 
 
 def test_an_actor_is_not_sharpened_twice_and_its_critic_must_know_it(
@@ -138,7 +138,7 @@ def test_an_actor_is_not_sharpened_twice_and_its_critic_must_know_it(
     first = train_here(recipe, tmp_path / "first", *method_overrides("actor-critic"), *sharp)
     start = [f"start.actor={first}", f"start.critic={first}", "phases.train.updates=1"]
     again = train_here(recipe, tmp_path / "again", *method_overrides("actor-critic"), *start, "method.sharpening=4")
-    before, after = (load_model(folder).actor.decoder.read_out.weight.detach() for folder in (first, again))
+    before, after = (load_model(folder).actor.decoder.output_layer.weight.detach() for folder in (first, again))
     assert after.abs().max() < 2 * before.abs().max()
     other = [*method_overrides("actor-critic"), *start, "method.sharpening=2"]
     assert main(["train", str(recipe), "--out", str(tmp_path / "other"), *other]) == 2

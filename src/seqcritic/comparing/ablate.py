@@ -2,7 +2,7 @@
 
 Every row is actor-critic without the likelihood term, from one shared actor, with a critic of its own: the changed
 setting counts in the critic's pre-training too. A row whose setting the recipe has anyway is the baseline. Scores are
-those of validation, as in the paper; nothing is judged on test.
+those of validation, as in the paper; nothing is evaluated on test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqcritic.comparing.compare import train_rows, write_files
-from seqcritic.comparing.gather import share_at_start
+from seqcritic.comparing.gather import explained_at_start
 from seqcritic.comparing.plan import budget
 from seqcritic.comparing.rows import Row
 from seqcritic.config import Settings
@@ -96,7 +96,7 @@ def ablate(
         notes=(
             f"Every row has the compute of {budget(trained.settings):,.0f} likelihood updates after the shared actor, "
             f"the pre-training of its own critic included. {trained.costs} Scores are the best of the greedy "
-            "validations after the first update; nothing was judged on test.",
+            "validations after the first update; nothing was evaluated on test.",
         ),
     )
     content = {
@@ -139,7 +139,7 @@ def _gather_row(row: Override, folders: Sequence[Path], is_baseline: bool, highe
         is_baseline=is_baseline,
         seed_scores=tuple(better(scores, default=math.nan) for scores in after),
         last_scores=tuple(scores[-1] if scores else math.nan for scores in after),
-        critic_explains=share_at_start(folders),
+        critic_explains=explained_at_start(folders),
         num_diverged=sum(not is_finished(folder) for folder in folders),
         updates=max((update for scores in valid for update in scores), default=0),
         paper_score=row.paper,

@@ -29,9 +29,9 @@ from seqcritic.report.tables import open_console
 from seqcritic.report.terminal import terminal_plot
 from seqcritic.settings_io import set_leaf, settings_from, to_yaml
 from seqcritic.training.phases import in_epochs, in_updates
-from seqcritic.training.rewards import try_score
+from seqcritic.training.progress_bar import show_progress
+from seqcritic.training.rewards import check_score
 from seqcritic.training.run_folder import moved_text
-from seqcritic.training.watching import watched
 
 REPORT_FILE, CURVES_FILE = "report.html", "curves.svg"
 
@@ -66,7 +66,7 @@ def compare(
     comparison = compare_experiments(
         trained.folders,
         beam=settings.compare.beam,
-        watch=watched,
+        progress_bar=show_progress,
         title=settings.name,
         configuration=to_yaml(trained.settings),
         notes=(
@@ -106,7 +106,7 @@ def train_rows(
 ) -> TrainedRows:
     """Train what rows share and then each of them with equal compute; what is finished in the folder is kept.
 
-    The split they will be judged on is read first: a wrong path is told before anything starts.
+    The split they will be evaluated on is read first: a wrong path is told before anything starts.
     """
     task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
     if in_epochs(settings):
@@ -127,14 +127,14 @@ def train_rows(
 
 def _check_scores(settings: Settings, own: Mapping[str, Settings], task: Task) -> None:
     """Try the score of every row, and refuse rows that could not stand in one table."""
-    try_score(settings, task)
+    check_score(settings, task)
     reported = build_score(settings).signature()
     for label, each in own.items():
         if each.score == settings.score:
             continue
         if build_score(each).signature() != reported:
             raise UserError(f"row '{label}': score: reports another score than the recipe; compare rows by one score")
-        try_score(each, task)
+        check_score(each, task)
 
 
 def write_files(folder: Path, content: Mapping[str, str]) -> None:

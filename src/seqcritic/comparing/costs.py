@@ -20,7 +20,7 @@ from seqcritic.errors import UserError
 from seqcritic.settings_io import settings_from, with_method
 from seqcritic.training.calibration import CRITIC, TRAIN, UNIT, measure_seconds
 from seqcritic.training.environment import environment
-from seqcritic.training.watching import watched_steps
+from seqcritic.training.progress_bar import show_step_progress
 
 COSTS_FILE = "costs.json"
 # At most so many, and few beside what the comparison itself will train.
@@ -134,7 +134,7 @@ def _measure(
     rounds = min(ROUNDS, max(FEWEST_ROUNDS, settings.phases.train.updates // 20))
     print(f"measuring what an update costs here: {', '.join([UNIT, *timed])}", file=sys.stderr, flush=True)
     phases = {name: (own, CRITIC if cost == CRITIC else TRAIN) for name, (own, cost) in rows.items()}
-    seconds = measure_seconds(settings, timed, task, warm_up, rounds, watched_steps, phases)
+    seconds = measure_seconds(settings, timed, task, warm_up, rounds, show_step_progress, phases)
     varied = {name: rows[name][1] if name in rows else UNIT for name in names}
     costs = {
         name: round(settings.compare.cost(base) * seconds[name] / seconds[base], 3) for name, base in varied.items()

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
-from seqcritic.comparing.judging import JudgedRun, beam_score, greedy_score, judge_run, signature_of_tuned
+from seqcritic.comparing.evaluated_runs import EvaluatedRun, beam_score, evaluate_run, greedy_score, signature_of_tuned
 from seqcritic.comparing.rows import CRITICS, Row
 from seqcritic.digests import unseal
 from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, without_surrogate
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
-from seqcritic.settings_io import WITHOUT_EFFECT_ON_TRAINING, flatten, to_yaml, told_from
+from seqcritic.settings_io import WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.environment import environment
 from seqcritic.training.model import find_weights
+from seqcritic.training.progress_bar import ProgressBar, without_progress
 from seqcritic.training.run_evaluation import RunEvaluation
 from seqcritic.training.run_folder import CONFIG_FILE, read_settings
 from seqcritic.training.tracking import Record, read_metrics
-from seqcritic.training.watching import Watch, unwatched
 
 BASELINE = "likelihood"
 NUM_EXAMPLES = 20
@@ -30,22 +30,25 @@ EXPLAINED = "held_out_explained_variance"
 
 
 def comparison_of_runs(
-    folders: Sequence[Path], beam: int | None = None, watch: Watch = unwatched, overrides: Sequence[str] = ()
+    folders: Sequence[Path],
+    beam: int | None = None,
+    progress_bar: ProgressBar = without_progress,
+    overrides: Sequence[str] = (),
 ) -> Comparison:
     """Return the comparison in a folder, or evaluate runs; those that differ by their seed alone are one row.
 
-    With overrides, `data.key=value`, the runs or those of the comparison are judged on other text than their own.
+    With overrides, `data.key=value`, the runs or those of the comparison are evaluated on other text than their own.
     """
     if len(folders) != 1 or not (folders[0] / "comparison.json").is_file():
-        return compare_experiments(_experiments(folders), beam, watch, overrides=overrides)
+        return compare_experiments(_experiments(folders), beam, progress_bar, overrides=overrides)
     stored = _read(folders[0] / "comparison.json")
     if not overrides:
         return stored
     experiments = {row.label: _runs_of_row(folders[0], row.label) for row in stored.rows}
     if not all(experiments.values()):
-        raise UserError(f"{folders[0]} holds no runs; other text than theirs can only be judged where they are")
+        raise UserError(f"{folders[0]} holds no runs; other text than theirs can only be evaluated where they are")
     return compare_experiments(
-        experiments, beam, watch, stored.title, stored.configuration, stored.notes, overrides=overrides
+        experiments, beam, progress_bar, stored.title, stored.configuration, stored.notes, overrides=overrides
     )
 
 
@@ -59,7 +62,7 @@ def _runs_of_row(folder: Path, label: str) -> list[Path]:
 def compare_experiments(
     experiments: Mapping[str, Sequence[Path]],
     beam: int | None = None,
-    watch: Watch = unwatched,
+    progress_bar: ProgressBar = without_progress,
     title: str = "",
     configuration: str = "",
     notes: tuple[str, ...] = (),
@@ -70,11 +73,11 @@ def compare_experiments(
     With `beam`, they are judged by beam search of that width too; with overrides, on other text.
     """
     groups = {
-        label: [judge_run(folder, label, beam, watch, overrides) for folder in runs]
+        label: [evaluate_run(folder, label, beam, progress_bar, overrides) for folder in runs]
         for label, runs in experiments.items()
     }
-    judged = [run for group in groups.values() for run in group]
-    signatures = {run.greedy.signature for run in judged}
+    evaluated = [run for group in groups.values() for run in group]
+    signatures = {run.greedy.signature for run in evaluated}
     if len({without_surrogate(each) for each in signatures}) > 1:
         raise UserError(
             "the runs were not judged by the same score on the same text, so they cannot stand in one table; "
@@ -82,20 +85,20 @@ def compare_experiments(
         )
     groups = {label: sorted(group, key=lambda run: read_settings(run.folder).seed) for label, group in groups.items()}
     baseline = BASELINE if BASELINE in groups else next(iter(groups))
-    first = read_settings(judged[0].folder)
+    first = read_settings(evaluated[0].folder)
     return Comparison(
         title=title or first.name,
-        score_name=judged[0].greedy.score_name,
+        score_name=evaluated[0].greedy.score_name,
         lower_is_better=not build_score(first).higher_is_better,
         signature=_join_signatures(signatures),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
         curves=tuple(_curve(label, run.folder, "valid_score") for label, group in groups.items() for run in group),
         examples=_examples({label: group[0].greedy for label, group in groups.items()}),
-        configuration=configuration or to_yaml(told_from(judged[0].folder, first)),
+        configuration=configuration or to_yaml(relative_to_folder(evaluated[0].folder, first)),
         environment=environment(),
-        notes=tuple(dict.fromkeys((*notes, *(note for run in judged if (note := _surrogate_note(run)))))),
-        beam_signature=signature_of_tuned(judged),
+        notes=tuple(dict.fromkeys((*notes, *(note for run in evaluated if (note := _surrogate_note(run)))))),
+        beam_signature=signature_of_tuned(evaluated),
         critic_curves=tuple(
             curve for label, group in groups.items() for run in group if (curve := critic_curve(label, run.folder))
         ),
@@ -107,7 +110,7 @@ def compare_experiments(
         ),
         valid_signature=_join_signatures(
             # A run of an earlier version does not say.
-            {read_description(find_weights(run.folder)).get("valid_signature", "") for run in judged} - {""}
+            {read_description(find_weights(run.folder)).get("valid_signature", "") for run in evaluated} - {""}
         ),
         resampled="sentences" if max(map(len, groups.values())) == 1 else "seeds and sentences",
     )
@@ -118,7 +121,7 @@ def _join_signatures(signatures: set[str]) -> str:
     return " and ".join(sorted(signatures))
 
 
-def _surrogate_note(run: JudgedRun) -> str:
+def _surrogate_note(run: EvaluatedRun) -> str:
     """Say what a run was rewarded for where that is not the score of the table; nothing where it is."""
     name, _, unit = build_score(read_settings(run.folder)).surrogate.partition(":")
     reported = run.greedy.score_name
@@ -142,7 +145,7 @@ def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:
     return named
 
 
-def _row(label: str, group: list[JudgedRun], baseline: list[JudgedRun], is_baseline: bool) -> MethodRow:
+def _row(label: str, group: list[EvaluatedRun], baseline: list[EvaluatedRun], is_baseline: bool) -> MethodRow:
     """Average a method's seeds; the interval is over sentences, the test against the baseline over seeds as well."""
     settings = read_settings(group[0].folder)
     metric = build_score(settings)
@@ -155,7 +158,7 @@ def _row(label: str, group: list[JudgedRun], baseline: list[JudgedRun], is_basel
         cost_per_update=settings.compare.cost(settings.method.label),
         seconds=float(np.mean([entry["seconds"] for entry in progress])),
         beam=beam_score(group, others, metric),
-        critic_explains=share_at_start([run.folder for run in group]),
+        critic_explains=explained_at_start([run.folder for run in group]),
     )
 
 
@@ -187,7 +190,7 @@ def critic_curve(label: str, folder: Path) -> Curve | None:
     return Curve(label, settings.seed, points)
 
 
-def share_at_start(folders: Sequence[Path]) -> float | None:
+def explained_at_start(folders: Sequence[Path]) -> float | None:
     """Return the share explained when joint training began, the mean over runs, or None where no critic trains."""
     shares = [
         record[EXPLAINED]

@@ -28,7 +28,7 @@ PLAIN_SECONDS = 15.0
 
 
 class Jobs:
-    """Starts runs as their needs are met, at most `slots` at a time, and stops all of them when one fails.
+    """Starts runs as their needs are met, at most `num_parallel` at a time, and stops all of them when one fails.
 
     With `may_diverge`, a row whose numbers stop being finite is no fault: what needs it is left out, the others go on.
     """
@@ -37,12 +37,12 @@ class Jobs:
         self,
         runs: list[PlannedRun],
         settings_of: Callable[[PlannedRun], Settings],
-        slots: int,
+        num_parallel: int,
         may_diverge: bool = False,
     ) -> None:
         self.waiting = list(runs)
         self.settings_of = settings_of
-        self.slots = slots
+        self.num_parallel = num_parallel
         self.may_diverge = may_diverge
         self.running: dict[Path, tuple[PlannedRun, Popen[bytes]]] = {}
         self.board = _Board()
@@ -69,7 +69,7 @@ class Jobs:
     def _start_what_can(self) -> bool:
         """Start runs whose needs are met, pass over those that are finished, and tell whether any is under way."""
         for run in list(self.waiting):
-            if len(self.running) >= self.slots:
+            if len(self.running) >= self.num_parallel:
                 break
             if not all(is_finished(folder) for folder in run.needs):
                 continue

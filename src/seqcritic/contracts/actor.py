@@ -7,7 +7,7 @@ right; an actor overrides what it can do faster.
 
 Memory and State are nested tensors with rows in dimension 0 (tensors/rows.py); nobody but the actor looks inside.
 
-Shapes: B rows, S source tokens or frames, T tokens, V vocabulary, H view, N counted tokens, F features.
+Shapes: B rows, S source tokens or frames, T tokens, V vocabulary, H view, N unmasked tokens, F features.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Searcher(Protocol):
         ...
 
     def step(self, live: Any, parents: Tensor, tokens: Tensor) -> Any:
-        """The hypotheses that continue those at places `parents` with `tokens`, both [R * W]."""
+        """The hypotheses that continue those at positions `parents` with `tokens`, both [R * W]."""
         ...
 
     def logits(self, live: Any) -> Tensor:
@@ -232,7 +232,7 @@ class Actor(nn.Module, ABC):
 
 
 class Live(NamedTuple):
-    """Hypotheses of a stepping searcher: their states, and the example of each, as a row of the memory."""
+    """BeamDecoder of a stepping searcher: their states, and the example of each, as a row of the memory."""
 
     state: State
     examples: Tensor  # [R * W]
@@ -250,7 +250,7 @@ class SteppingSearcher:
         return Live(state, torch.arange(len(self.actor.view(state)), device=self.actor.device))
 
     def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:
-        """The hypotheses that continue those at places `parents` with `tokens`, both [R * W]."""
+        """The hypotheses that continue those at positions `parents` with `tokens`, both [R * W]."""
         examples = live.examples[parents]
         state = self.actor.step(rows.select(self.memory, examples), rows.select(live.state, parents), tokens)
         return Live(state, examples)

@@ -1,4 +1,4 @@
-"""A batch of pairs (X, Y) as padded ids, and a set of such batches to be judged on.
+"""A batch of pairs (X, Y) as padded ids, and a set of such batches to be evaluated on.
 
 Shapes: B examples, S source tokens or frames, F features, T reference tokens, R references of an example.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Text = TypeVar("Text")
 EVALUATION_BATCH = 256
-EVALUATION_PLACES = 1 << 14
+EVALUATION_POSITIONS = 1 << 14
 ENDS_AND_PADS = SpecialTokens(end=(0,), padding=0)
 """One id that ends an answer and also pads, as our own vocabularies have it."""
 
@@ -178,7 +178,7 @@ def unpadded(tokens: Tensor, mask: Tensor) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Fixed pairs to judge a model on: texts for the report and batches for the model, in the same order."""
+    """Fixed pairs to evaluate a model on: texts for the report and batches for the model, in the same order."""
 
     batches: list[Batch]
     sources: list[str]
@@ -207,7 +207,7 @@ class EvaluationSet:
     @classmethod
     def of_batch(cls, batch: Batch) -> EvaluationSet:
         """Return one batch that has its texts as a set."""
-        assert batch.texts is not None, "a batch of tokens alone cannot be judged"
+        assert batch.texts is not None, "a batch of tokens alone cannot be evaluated"
         return cls._of_texts([batch], batch.texts.sources(), batch.texts.references())
 
     @classmethod
@@ -265,7 +265,7 @@ def _cut(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
     for place, own in enumerate(widths):
         wider = max(width, own)
         size = place - first + 1
-        if size > 1 and (size > EVALUATION_BATCH or size * wider > EVALUATION_PLACES):
+        if size > 1 and (size > EVALUATION_BATCH or size * wider > EVALUATION_POSITIONS):
             yield first, place
             first, wider = place, own
         width = wider

@@ -1,12 +1,12 @@
 """The critic's contract: Q̂(a; Ŷ_1..t-1, Y) for every token a, from a network that reads the reference answer.
 
-`encode` reads references once, `counted_values` gives the values of all tokens along given predictions. DAgger, whose
+`encode` reads references once, `masked_values` gives the values of all tokens along given predictions. DAgger, whose
 expert is the critic, asks for values one token at a time; a critic that can step does it faster than the default here.
 
 Values are of all tokens, or of given columns and the rest (tensors/values.py): a critic with `num_columns` is asked for
 the columns that methods/columns.py chooses, any other for all tokens.
 
-Shapes: B rows, U reference tokens, T tokens of a prediction, V vocabulary, H the actor's view, N counted tokens.
+Shapes: B rows, U reference tokens, T tokens of a prediction, V vocabulary, H the actor's view, N unmasked tokens.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Critic(nn.Module, ABC):
 
     reads_actor_states: bool
     """Whether `actor_states` are read; a critic that reads none needs no actor with views."""
-    adds_outlook: bool = False
-    """Whether what is learnt is added to what the score says of every next token (methods/outlook.py)."""
+    residual_on_lookahead: bool = False
+    """Whether what is learnt is added to what the score says of every next token (methods/lookahead.py)."""
     num_columns: int | None = None
     """How many tokens it is asked to value one by one, all others together; None: it is asked for all tokens."""
     Settings: ClassVar[type[CriticSettings] | None] = None
@@ -64,7 +64,7 @@ class Critic(nn.Module, ABC):
         """Read the reference answers [B, U] with their mask; values from this memory drop the units of `masks`."""
 
     @abstractmethod
-    def counted_values(
+    def masked_values(
         self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
     ) -> Values:
         """Values of all tokens, or of columns and rest, where the mask [B, T] of predictions [B, T] is True.
@@ -78,7 +78,7 @@ class Critic(nn.Module, ABC):
     ) -> Tensor:
         """Values [B, T, V] at every position of predictions [B, T]; without a column, a token has that of the rest."""
         everywhere = torch.ones_like(predictions, dtype=torch.bool)
-        return self.counted_values(memory, predictions, actor_states, everywhere, columns).padded()
+        return self.masked_values(memory, predictions, actor_states, everywhere, columns).padded()
 
     def start(self, memory: Memory, views: Tensor) -> State:
         """The state before the first token, with the actor's views [B, H]."""
@@ -93,13 +93,13 @@ class Critic(nn.Module, ABC):
     def next_values(self, memory: Memory, state: State, columns: Columns | None = None) -> Values:
         """Values of all tokens, or of columns and rest, after a state of B sequences; the rows are in their order."""
         everywhere = torch.ones_like(state.tokens, dtype=torch.bool)
-        found = self.counted_values(memory, state.tokens, state.views, everywhere, columns)
+        found = self.masked_values(memory, state.tokens, state.views, everywhere, columns)
         return Values.of_rows(found.packed.padded()[:, -1], found.columns)
 
     def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor | None:
         """Weights [B, T, U] with which position t of tokens [B, T] looked at the reference; None: not known."""
         return None
 
-    def take_over(self, actor: Actor) -> None:
+    def initialise_from(self, actor: Actor) -> None:
         """Begin with the actor's weights."""
         raise UserError(f"critic.from_actor: {type(self).__name__} cannot begin with the actor's weights; set it false")

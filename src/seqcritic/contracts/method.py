@@ -90,7 +90,7 @@ class Method(ABC):
         """Yield the losses of a batch, one optimiser step each; what follows a `yield` sees the weights after its step.
 
         One step by `__call__`, unless a method says otherwise. How many steps there are must not depend on the batch:
-        processes that train together see different shares of it, and take each step together. Checkpoints fall between
+        processes that train together see different shards of it, and take each step together. Checkpoints fall between
         batches, so nothing has to be remembered from one step to the next but here.
         """
         yield self(networks, batch, generator, progress)

@@ -58,7 +58,7 @@ def register_method(method: Registered) -> Registered:
     other = _classes.get(name, method)
     # The same class again: its module has been imported anew.
     if (other.__module__, other.__qualname__) != (method.__module__, method.__qualname__):
-        raise ValueError(f"two methods are called '{name}': {_told(other)} and {_told(method)}")
+        raise ValueError(f"two methods are called '{name}': {_describe(other)} and {_describe(method)}")
     _classes[name] = method
     return method
 
@@ -94,5 +94,5 @@ def _place(method: type[Method]) -> tuple[int, str]:
     return (len(_PLACES), method.name) if packaged is None else (packaged, "")
 
 
-def _told(method: type[Method]) -> str:
+def _describe(method: type[Method]) -> str:
     return f"{method.__module__}:{method.__qualname__}"

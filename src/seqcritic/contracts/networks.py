@@ -32,7 +32,7 @@ class NetworkSpec:
 
 CRITIC = NetworkSpec("critic")
 TARGET_CRITIC = NetworkSpec("target_critic", copy_of="critic", rate="gamma_phi")
-DELAYED_ACTOR = NetworkSpec("delayed_actor", copy_of="actor", rate="follower_speed", spared_at_one=True)
+DELAYED_ACTOR = NetworkSpec("delayed_actor", copy_of="actor", rate="effective_gamma_theta", spared_at_one=True)
 BASELINE = NetworkSpec("baseline")
 ANCHOR = NetworkSpec("anchor", copy_of="actor")  # with method.kl_weight, of every method but likelihood
 
@@ -75,11 +75,11 @@ class Networks:
 
 
 @torch.no_grad()
-def follow(follower: nn.Module, leader: nn.Module, speed: float) -> None:
+def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
     """θ' = γ θ + (1 − γ) θ' of the weights; buffers, such as running means or tables, are copied as they are."""
-    ours: list[Tensor] = list(follower.parameters())
-    theirs: list[Tensor] = list(leader.parameters())
-    torch._foreach_mul_(ours, 1 - speed)
-    torch._foreach_add_(ours, theirs, alpha=speed)
-    for own, their in zip(follower.buffers(), leader.buffers(), strict=True):
+    ours: list[Tensor] = list(target.parameters())
+    theirs: list[Tensor] = list(online.parameters())
+    torch._foreach_mul_(ours, 1 - rate)
+    torch._foreach_add_(ours, theirs, alpha=rate)
+    for own, their in zip(target.buffers(), online.buffers(), strict=True):
         own.copy_(their)

@@ -49,7 +49,7 @@ class CriticSettings(PartSettings):
         description="begin phases.critic with the actor's weights: the critic then finds its place in the "
         "reference from its first update. For the spelling task, with the sizes of the actor",
     )
-    adds_outlook: bool = Field(
+    residual_on_lookahead: bool = Field(
         False,
         description="add to the values what the score says of every next token, so that the network learns only what "
         "will follow it. With score.shaping and a score that tells (docs/scores.md)",

@@ -34,7 +34,7 @@ class Task(ABC):
 
     @abstractmethod
     def evaluation_set(self, split: str) -> EvaluationSet:
-        """The fixed pairs of a split: `valid`, `test`, and `train` where the training text is to be judged.
+        """The fixed pairs of a split: `valid`, `test`, and `train` where the training text is to be evaluated.
 
         A split that the task does not have is a `UserError`.
         """

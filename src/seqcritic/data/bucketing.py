@@ -16,7 +16,7 @@ import torch
 
 from seqcritic.contracts.batch import Batch, RawTexts
 from seqcritic.data.corruption import derive_seed
-from seqcritic.data.ragged import Integers, RaggedArray
+from seqcritic.data.packed_rows import Integers, PackedRows
 from seqcritic.data.token_cache import EncodedPairs
 from seqcritic.errors import UserError
 
@@ -24,7 +24,7 @@ BATCHES_IN_WINDOW = 100
 
 
 @dataclass(frozen=True)
-class Place:
+class EpochPosition:
     """A batch of the stream: its epoch and its number in the epoch."""
 
     epoch: int
@@ -35,8 +35,8 @@ class Place:
 class Window:
     """Copies of the pairs of some batches, and which of them belong to which batch."""
 
-    source: RaggedArray
-    target: RaggedArray
+    source: PackedRows
+    target: PackedRows
     batches: list[Integers]
     rows: npt.NDArray[np.int32]  # which of all pairs they are
 
@@ -60,13 +60,13 @@ class Buckets:
         """Return how many batches an epoch has."""
         return -(-len(self.pairs) // size)
 
-    def place(self, position: int, size: int) -> Place:
+    def locate(self, position: int, size: int) -> EpochPosition:
         """Return the batch that begins after `position` examples, every batch before it counted as `size`."""
-        return Place(*divmod(position // size, self.num_batches(size)))
+        return EpochPosition(*divmod(position // size, self.num_batches(size)))
 
     def batch(self, position: int, size: int, seed: int) -> Batch:
         """Return the batch of the seeded stream that begins after `position` examples."""
-        place = self.place(position, size)
+        place = self.locate(position, size)
         index, offset = divmod(place.batch, BATCHES_IN_WINDOW)
         window = self.window(seed, place.epoch, index, size)
         chosen = window.batches[offset]
@@ -104,7 +104,7 @@ class Buckets:
         edges = np.arange(first, last + 1, dtype=np.int64) * len(self.pairs) // self.num_batches(size)
         return self.order(seed, epoch)[edges[0] : edges[-1]], edges[1:] - edges[0]
 
-    def _take(self, chosen: npt.NDArray[np.int32]) -> tuple[RaggedArray, RaggedArray]:
+    def _take(self, chosen: npt.NDArray[np.int32]) -> tuple[PackedRows, PackedRows]:
         try:
             sides = (self.pairs.source.take(chosen), self.pairs.target.take(chosen))
         except ValueError:

@@ -88,7 +88,7 @@ class PairsTask(Task):
 
     @cached_property
     def training_pairs(self) -> EncodedPairs:
-        """The training pairs as numbers, encoded on first use unless the cache holds them."""
+        """The training pairs as ids, encoded on first use unless the cache holds them."""
         pairs = self._encoded_pairs("encoding the training text, once")
         self._report(f"{self._name('train')}: {len(pairs):,} pairs{_list_counts(', left out ', pairs.skipped)}")
         return pairs
@@ -114,12 +114,12 @@ class PairsTask(Task):
     def training_sample(self, size: int) -> EvaluationSet:
         """Return pairs that are trained on, spread evenly over the files; one that is left out yields to the next."""
         trained = self.training_pairs
-        places = _spread(trained.num_read, size if size < len(trained) else trained.num_read)
+        positions = _spread(trained.num_read, size if size < len(trained) else trained.num_read)
         pairs: list[Pair] = []
-        for place, pair in enumerate(self._read_training("choosing training pairs to judge on")):
-            if len(pairs) == len(places):
+        for place, pair in enumerate(self._read_training("choosing training pairs to evaluate on")):
+            if len(pairs) == len(positions):
                 break
-            if place < places[len(pairs)]:
+            if place < positions[len(pairs)]:
                 continue
             lengths = len(self.codec.source.encode(pair.source)), len(self.codec.target.encode(pair.target))
             if self._pair_filter.reason(*lengths) is None:
@@ -187,7 +187,7 @@ class PairsTask(Task):
         return with_progress(self._read("train"), self._report, activity)
 
     def _evaluation_pairs(self, split: str) -> list[Pair]:
-        """Return the pairs to judge on. No reference may be empty; of the training text, such pairs are not used."""
+        """Return the pairs to evaluate on. No reference may be empty; of the training text, such pairs are not used."""
         if split not in self._evaluated:
             pairs = []
             num_empty = 0
@@ -306,5 +306,5 @@ def _list_counts(introduction: str, counts: dict[str, int]) -> str:
 
 def _spread(total: int, size: int) -> list[int]:
     """Return so many places, spread evenly from the first to the last of all."""
-    places: list[int] = np.linspace(0, total - 1, size).round().astype(int).tolist()
-    return places
+    positions: list[int] = np.linspace(0, total - 1, size).round().astype(int).tolist()
+    return positions

@@ -98,7 +98,7 @@ class SpellingTask(Task):
         )
 
     def _with_texts(self, batch: Batch) -> Batch:
-        """Return a batch with its texts: every character has a number, so the numbers tell them."""
+        """Return a batch with its texts: every character has an id, so the ids tell them."""
         sources, references = batch.sources, batch.references
         texts = RawTexts(
             torch.arange(len(batch), device="cpu"),

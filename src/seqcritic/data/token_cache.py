@@ -25,8 +25,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from seqcritic.contracts.batch import text_record
+from seqcritic.data.packed_rows import MappedPackedRows, PackedRows, PackedRowsWriter, token_type
 from seqcritic.data.parallel import Pair
-from seqcritic.data.ragged import MappedRaggedArray, RaggedArray, RaggedWriter, token_type
 from seqcritic.data.tokens import TextVocabulary, vocabulary_digest
 from seqcritic.digests import seal, unseal
 from seqcritic.errors import UserError
@@ -74,12 +74,12 @@ class EncodedPairs:
     """
 
     folder: Path | None  # None: in memory
-    source: MappedRaggedArray | RaggedArray
-    target: MappedRaggedArray | RaggedArray
+    source: MappedPackedRows | PackedRows
+    target: MappedPackedRows | PackedRows
     num_read: int
     skipped: dict[str, int]
     text_digest: str
-    texts: MappedRaggedArray | RaggedArray | None = None
+    texts: MappedPackedRows | PackedRows | None = None
     num_references: int = 1
 
     def __len__(self) -> int:
@@ -121,7 +121,7 @@ def encoded_pairs(
 ) -> EncodedPairs:
     """Return the pairs from the cache if it holds them whole, otherwise encode what `read` yields and cache it.
 
-    Only scores of texts need the raw pairs beside the numbers, which take as much room again.
+    Only scores of texts need the raw pairs beside the ids, which take as much room again.
     """
     digests = [vocabulary_digest(vocabulary) for vocabulary in vocabularies]
     key = key_of([CACHE_VERSION, files, digests, asdict(pair_filter)])
@@ -155,11 +155,11 @@ def open_folder(folder: Path) -> EncodedPairs | None:
             if {part: found[part] for part in ("size", "blocks")} != description["arrays"][name]:
                 return None
         source, target = (
-            MappedRaggedArray(folder / f"{side}.tokens", folder / f"{side}.offsets", description["types"][side])
+            MappedPackedRows(folder / f"{side}.tokens", folder / f"{side}.offsets", description["types"][side])
             for side in SIDES
         )
         text, offsets = (folder / name for name in TEXT_ARRAYS)
-        texts = MappedRaggedArray(text, offsets, "uint8") if with_texts else None
+        texts = MappedPackedRows(text, offsets, "uint8") if with_texts else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return _described(folder, source, target, texts, description)
@@ -167,9 +167,9 @@ def open_folder(folder: Path) -> EncodedPairs | None:
 
 def _described(
     folder: Path | None,
-    source: MappedRaggedArray | RaggedArray,
-    target: MappedRaggedArray | RaggedArray,
-    texts: MappedRaggedArray | RaggedArray | None,
+    source: MappedPackedRows | PackedRows,
+    target: MappedPackedRows | PackedRows,
+    texts: MappedPackedRows | PackedRows | None,
     description: Mapping[str, Any],
 ) -> EncodedPairs:
     return EncodedPairs(
@@ -250,9 +250,9 @@ def encoded_in_memory(
     streams = {name: BytesIO() for name in names}
     description = _write_arrays(streams, vocabularies, pair_filter, pairs, argument)
 
-    def read(tokens: str, offsets: str, dtype: str) -> RaggedArray:
+    def read(tokens: str, offsets: str, dtype: str) -> PackedRows:
         ends = np.frombuffer(streams[offsets].getvalue(), np.int64)
-        return RaggedArray(np.frombuffer(streams[tokens].getvalue(), dtype), np.diff(ends))
+        return PackedRows(np.frombuffer(streams[tokens].getvalue(), dtype), np.diff(ends))
 
     source, target = (read(f"{side}.tokens", f"{side}.offsets", description["types"][side]) for side in SIDES)
     texts = read(*TEXT_ARRAYS, "uint8") if with_texts else None
@@ -271,10 +271,10 @@ def _write_arrays(
     digest = hashlib.blake2b(digest_size=16)
     skipped: Counter[str] = Counter()
     num_read, num_references = 0, 1
-    writers = [RaggedWriter(streams[f"{side}.tokens"], streams[f"{side}.offsets"], types[side]) for side in SIDES]
+    writers = [PackedRowsWriter(streams[f"{side}.tokens"], streams[f"{side}.offsets"], types[side]) for side in SIDES]
     if TEXT_ARRAYS[0] in streams:
         text, offsets = (streams[name] for name in TEXT_ARRAYS)
-        writers.append(RaggedWriter(text, offsets, "uint8"))
+        writers.append(PackedRowsWriter(text, offsets, "uint8"))
     for chunk in _chunks(pairs):
         num_read += len(chunk)
         digest.update("".join(text_record(pair.source, pair.targets) for pair in chunk).encode())

@@ -1,6 +1,6 @@
-"""Raw lines to token numbers and back: vocabularies of words and of subwords, learnt from text.
+"""Raw lines to token ids and back: vocabularies of words and of subwords, learnt from text.
 
-Number 0 is the end token, which also pads; 1 is the unknown token; the learnt tokens follow.
+Id 0 is the end token, which also pads; 1 is the unknown token; the learnt tokens follow.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class TextVocabulary(Protocol):
         """Count the tokens, the end and the unknown token included."""
 
     def encode(self, line: str) -> list[int]:
-        """Return the numbers of a raw line, without an end token."""
+        """Return the ids of a raw line, without an end token."""
 
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of many raw lines."""
+        """Return the ids of many raw lines."""
 
-    def decode(self, numbers: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """Return readable text up to the first end token."""
 
-    def tokens(self, numbers: Iterable[int]) -> list[str]:
+    def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the tokens up to the first end token, one string each."""
 
     def words(self, line: str) -> list[str]:
@@ -72,22 +72,22 @@ class WordVocabulary:
         return len(self._texts)
 
     def encode(self, line: str) -> list[int]:
-        """Return the numbers of a raw line, without an end token."""
+        """Return the ids of a raw line, without an end token."""
         number_of = self._numbers.get
         return [number_of(word, UNKNOWN) for word in self.words(line)]
 
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of many raw lines."""
+        """Return the ids of many raw lines."""
         return [self.encode(line) for line in lines]
 
-    def decode(self, numbers: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """Return readable text up to the first end token; an unknown word reads `UNKNOWN_WORD`."""
-        words = [UNKNOWN_WORD if word == UNKNOWN_TEXT else word for word in self.tokens(numbers)]
+        words = [UNKNOWN_WORD if word == UNKNOWN_TEXT else word for word in self.tokens(ids)]
         return join_words(words) if self.kind == "words" else " ".join(words)
 
-    def tokens(self, numbers: Iterable[int]) -> list[str]:
+    def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the words up to the first end token, `<unk>` for unknown ones."""
-        return [self._texts[number] for number in takewhile(_goes_on, numbers)]
+        return [self._texts[number] for number in takewhile(_goes_on, ids)]
 
     def words(self, line: str) -> list[str]:
         """Return the words of a raw line, unknown ones included."""
@@ -100,7 +100,7 @@ class WordVocabulary:
 
 
 class SubwordVocabulary:
-    """Byte-pair encoding of bytes (Sennrich et al. 2016; Radford et al. 2019): any text has numbers, none is unknown.
+    """Byte-pair encoding of bytes (Sennrich et al. 2016; Radford et al. 2019): any text has ids, none is unknown.
 
     Decoding gives back every line exactly, but for lower-casing and white space at its ends.
     """
@@ -119,23 +119,23 @@ class SubwordVocabulary:
         return len(self._pieces)
 
     def encode(self, line: str) -> list[int]:
-        """Return the numbers of a raw line, without an end token."""
+        """Return the ids of a raw line, without an end token."""
         return self.encode_all([line])[0]
 
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of many raw lines."""
+        """Return the ids of many raw lines."""
         clean = [_clean(line, self.lowercase) for line in lines]
         encodings = self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)
         return [[number + NUM_SPECIAL for number in encoding.ids] for encoding in encodings]
 
-    def decode(self, numbers: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """Return readable text up to the first end token."""
-        text: str = self._decoder.decode(self._pieces_of(numbers))
+        text: str = self._decoder.decode(self._pieces_of(ids))
         return text.removeprefix(" ")
 
-    def tokens(self, numbers: Iterable[int]) -> list[str]:
+    def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the pieces up to the first end token; `▁` stands for the space before a word."""
-        return [self._show(piece) for piece in self._pieces_of(numbers)]
+        return [self._show(piece) for piece in self._pieces_of(ids)]
 
     def words(self, line: str) -> list[str]:
         """Return the words of a raw line: a score of subwords could not be compared with anything."""
@@ -145,8 +145,8 @@ class SubwordVocabulary:
         """Return the kind and the tokenizer's own description."""
         return {"kind": self.kind, "lowercase": self.lowercase, "tokenizer": json.loads(self._tokenizer.to_str())}
 
-    def _pieces_of(self, numbers: Iterable[int]) -> list[str]:
-        return [self._pieces[number] for number in takewhile(_goes_on, numbers)]
+    def _pieces_of(self, ids: Iterable[int]) -> list[str]:
+        return [self._pieces[number] for number in takewhile(_goes_on, ids)]
 
     def _show(self, piece: str) -> str:
         if piece == self._pieces[UNKNOWN]:
@@ -220,7 +220,7 @@ def vocabulary_from_dict(stored: dict[str, Any]) -> TextVocabulary:
 
 
 def vocabulary_digest(vocabulary: TextVocabulary) -> str:
-    """Return a short hash of all that decides a vocabulary's numbers."""
+    """Return a short hash of all that decides a vocabulary's ids."""
     content = json.dumps(vocabulary.to_dict(), sort_keys=True)
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 

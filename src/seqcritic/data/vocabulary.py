@@ -1,4 +1,4 @@
-"""Tokens and their numbers. Number 0 is always the end token, which also pads."""
+"""Tokens and their ids. Id 0 is always the end token, which also pads."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Vocabulary:
         if len(set(tokens)) != len(tokens):
             raise ValueError("a vocabulary lists every token once")
         self.tokens = list(tokens)
-        self.numbers = {token: number for number, token in enumerate(self.tokens, start=1)}
+        self.ids = {token: number for number, token in enumerate(self.tokens, start=1)}
 
     def __len__(self) -> int:
         """Count the tokens, the end token included."""
         return len(self.tokens) + 1
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the numbers of the tokens, without an end token."""
-        return [self.numbers[token] for token in tokens]
+        """Return the ids of the tokens, without an end token."""
+        return [self.ids[token] for token in tokens]
 
-    def decode(self, numbers: Iterable[int]) -> list[str]:
+    def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the tokens up to the first end token."""
         decoded: list[str] = []
-        for number in numbers:
+        for number in ids:
             if number == END:
                 break
             decoded.append(self.tokens[number - 1])

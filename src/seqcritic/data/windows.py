@@ -1,6 +1,6 @@
 """Training text as windows of at most L characters, drawn without repetition.
 
-The text lies in one array of character numbers; a window is a start and a length in it, so millions of windows
+The text lies in one array of character ids; a window is a start and a length in it, so millions of windows
 cost five bytes each. The order of an epoch is one seeded permutation and the noise of a batch is drawn from a
 generator seeded by its position: the only state is the number of examples consumed.
 """
@@ -35,7 +35,7 @@ class Windows:
         self.length = length
         self.num_characters = len(vocabulary) - 1
         self.codes = _encode(sentences, vocabulary)
-        space = vocabulary.numbers[" "]
+        space = vocabulary.ids[" "]
         before = np.concatenate([np.zeros(1, np.uint8), self.codes[:-1]])
         left = _characters_left(self.codes)
         chosen = (before == END) & (left >= minimum_length)
@@ -99,18 +99,18 @@ def _close(tokens: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
 
 
 def _encode(sentences: Iterable[str], vocabulary: Vocabulary) -> Codes:
-    """Return the normalised sentences as one array of numbers, an end token after each."""
+    """Return the normalised sentences as one array of ids, an end token after each."""
     table = spelling_table()
     joined = "\n".join(normalise_spelling(sentence, table) for sentence in sentences) + "\n"
-    numbers = np.zeros(256, np.uint8)
-    for character, number in vocabulary.numbers.items():
-        numbers[ord(character)] = number
-    return numbers[np.frombuffer(joined.encode("ascii"), np.uint8)]
+    ids = np.zeros(256, np.uint8)
+    for character, number in vocabulary.ids.items():
+        ids[ord(character)] = number
+    return ids[np.frombuffer(joined.encode("ascii"), np.uint8)]
 
 
 def _characters_left(codes: Codes) -> npt.NDArray[np.int64]:
     """Return for each place the number of characters from it to the next end token."""
     ends = np.flatnonzero(codes == END)
-    places = np.arange(len(codes))
-    left: npt.NDArray[np.int64] = ends[np.searchsorted(ends, places)] - places
+    positions = np.arange(len(codes))
+    left: npt.NDArray[np.int64] = ends[np.searchsorted(ends, positions)] - positions
     return left

@@ -99,17 +99,23 @@ def draw_candidates(
     actor: Actor, sources: Tensor, source_mask: Tensor, num_samples: int, seed: int
 ) -> list[Candidates]:
     """Return the different ones of so many samples of each source [B, S]."""
-    caps = actor.limits.of(source_mask)
-    steps = int(caps.max())
+    maximum_lengths = actor.limits.of(source_mask)
+    steps = int(maximum_lengths.max())
     # [B * M, T]
     numbers = torch.cat(
         [
-            torch.nn.functional.pad(_draw_own(seed, source[mask], num_samples, cap), (0, steps - cap))
-            for source, mask, cap in zip(sources.cpu(), source_mask.cpu(), caps.tolist(), strict=True)
+            torch.nn.functional.pad(
+                _draw_own(seed, source[mask], num_samples, maximum_length), (0, steps - maximum_length)
+            )
+            for source, mask, maximum_length in zip(
+                sources.cpu(), source_mask.cpu(), maximum_lengths.tolist(), strict=True
+            )
         ]
     )
     memory = all_rows.repeat(actor.encode(sources, source_mask), num_samples)
-    tokens = draw_tokens(actor, memory, caps.repeat_interleave(num_samples), numbers.T.to(caps.device))
+    tokens = draw_tokens(
+        actor, memory, maximum_lengths.repeat_interleave(num_samples), numbers.T.to(maximum_lengths.device)
+    )
     over = actor.special.is_over(tokens).long().cumsum(dim=1) > 0
     lengths = (~over).sum(dim=1).tolist()
     samples = [tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths, strict=True)]

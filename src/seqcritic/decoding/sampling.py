@@ -26,29 +26,31 @@ class Sample:
     """
 
     tokens: Tensor  # [B, T] int64
-    mask: Tensor  # [B, T] bool, True up to and including the first end token or the cap
+    mask: Tensor  # [B, T] bool, True up to and including the first end token or the maximum length
     probabilities: Packed  # [N, V], p(· | Ŷ_1..t-1)
     states: Tensor  # [B, T, H], the view of the state that produced token t
     entropies: Tensor  # [B, T], of the distributions
-    log_taken: Tensor  # [B, T], log p(ŷ_t | Ŷ_1..t-1)
+    token_log_probabilities: Tensor  # [B, T], log p(ŷ_t | Ŷ_1..t-1)
 
 
 @torch.no_grad()
 def sample(
     actor: Actor,
     memory: Memory,
-    caps: Tensor,
+    maximum_lengths: Tensor,
     generator: torch.Generator,
     given: tuple[Tensor, Tensor] | None = None,
 ) -> Sample:
-    """Sample until the end token or until a row has caps [B] tokens, its end token counted.
+    """Sample until the end token or until a row has maximum_lengths [B] tokens, its end token counted.
 
     A row's tokens depend on its own random numbers only, not on when the others end. Rows leave the batch as they end.
     `given`: tokens [B, U] and how many of them, [B], each row begins with; their numbers are drawn all the same.
     """
     state = actor.start(memory)
-    numbers = draw_numbers(generator, int(caps.max()), len(caps)).to(caps.device)  # [T, B]
-    rows = torch.arange(len(caps), device=caps.device)
+    numbers = draw_numbers(generator, int(maximum_lengths.max()), len(maximum_lengths)).to(
+        maximum_lengths.device
+    )  # [T, B]
+    rows = torch.arange(len(maximum_lengths), device=maximum_lengths.device)
     columns: list[tuple[Tensor, ...]] = []
     for step in range(len(numbers)):
         logits = actor.logits(state)
@@ -60,30 +62,30 @@ def sample(
             raise NonFiniteError("a probability of the sampling actor is not finite")
         if given is not None and step < given[0].shape[1]:
             drawn = torch.where(given[1][rows] > step, given[0][rows, step], drawn)
-        log_taken = logits.gather(1, drawn[:, None])[:, 0] - normalisers
-        columns.append((rows, drawn, distribution, actor.view(state), entropies, log_taken))
-        going = ~actor.special.is_end(drawn) & (caps[rows] > step + 1)
+        token_log_probabilities = logits.gather(1, drawn[:, None])[:, 0] - normalisers
+        columns.append((rows, drawn, distribution, actor.view(state), entropies, token_log_probabilities))
+        going = ~actor.special.is_end(drawn) & (maximum_lengths[rows] > step + 1)
         if not bool(going.any()):
             break
         if not bool(going.all()):
             rows, drawn, memory, state = all_rows.select((rows, drawn, memory, state), going)
         state = actor.step(memory, state, drawn)
-    return collect(columns, len(caps), actor.special.padding)
+    return collect(columns, len(maximum_lengths), actor.special.padding)
 
 
 def _normalisers(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor:
     """Return log Z = logit(a) − log p(a), [B], from a drawn token, whose p is not 0."""
-    place = drawn[:, None]
-    return (logits.gather(1, place) - probabilities.gather(1, place).log())[:, 0]
+    position = drawn[:, None]
+    return (logits.gather(1, position) - probabilities.gather(1, position).log())[:, 0]
 
 
 def collect(columns: list[tuple[Tensor, ...]], batch: int, padding: int) -> Sample:
     """Return steps over the rows still alive, each with the fields of a sample, its rows in place of the mask."""
     rows, tokens, distributions, *others = (list(field) for field in zip(*columns, strict=True))
-    places = torch.cat([alive * len(columns) + step for step, alive in enumerate(rows)])
-    probabilities = Packed(torch.cat(distributions), places, (batch, len(columns)))
+    positions = torch.cat([alive * len(columns) + step for step, alive in enumerate(rows)])
+    probabilities = Packed(torch.cat(distributions), positions, (batch, len(columns)))
     padded = [probabilities.spread(torch.cat(field)) for field in (tokens, *others)]
-    mask = probabilities.spread(torch.ones_like(places, dtype=torch.bool))
+    mask = probabilities.spread(torch.ones_like(positions, dtype=torch.bool))
     return Sample(padded[0].masked_fill(~mask, padding), mask, probabilities, *padded[1:])
 
 
@@ -94,16 +96,16 @@ def greedy(actor: Actor, sources: Tensor, source_mask: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def decode_greedily(actor: Actor, memory: Memory, caps: Tensor) -> Tensor:
+def decode_greedily(actor: Actor, memory: Memory, maximum_lengths: Tensor) -> Tensor:
     """Return the most probable token at each step, [B, T], padded after the end, of encoded sources.
 
-    A row that never ends is cut at caps [B] tokens; rows leave the batch as they finish.
+    A row that never ends is cut at maximum_lengths [B] tokens; rows leave the batch as they finish.
     """
-    return _decode(actor, memory, caps, lambda logits, rows, step: logits.argmax(dim=1))
+    return _decode(actor, memory, maximum_lengths, lambda logits, rows, step: logits.argmax(dim=1))
 
 
 @torch.no_grad()
-def draw_tokens(actor: Actor, memory: Memory, caps: Tensor, numbers: Tensor) -> Tensor:
+def draw_tokens(actor: Actor, memory: Memory, maximum_lengths: Tensor, numbers: Tensor) -> Tensor:
     """Return samples [B, T], padded after the end, that random numbers [T, B] choose; nothing else is kept of them."""
 
     def pick(logits: Tensor, rows: Tensor, step: int) -> Tensor:
@@ -112,18 +114,25 @@ def draw_tokens(actor: Actor, memory: Memory, caps: Tensor, numbers: Tensor) -> 
             raise NonFiniteError("a probability of the sampling actor is not finite")
         return choose(distribution, numbers[step, rows])
 
-    return _decode(actor, memory, caps, pick)
+    return _decode(actor, memory, maximum_lengths, pick)
 
 
-def _decode(actor: Actor, memory: Memory, caps: Tensor, pick: Callable[[Tensor, Tensor, int], Tensor]) -> Tensor:
+def _decode(
+    actor: Actor, memory: Memory, maximum_lengths: Tensor, pick: Callable[[Tensor, Tensor, int], Tensor]
+) -> Tensor:
     """Return the tokens [B, T] that are picked from the logits of the rows still alive, padded after the end."""
     state = actor.start(memory)
-    output = torch.full((len(caps), int(caps.max())), actor.special.padding, dtype=torch.int64, device=caps.device)
-    rows = torch.arange(len(caps), device=caps.device)
+    output = torch.full(
+        (len(maximum_lengths), int(maximum_lengths.max())),
+        actor.special.padding,
+        dtype=torch.int64,
+        device=maximum_lengths.device,
+    )
+    rows = torch.arange(len(maximum_lengths), device=maximum_lengths.device)
     for step in range(output.shape[1]):
         chosen = pick(actor.logits(state), rows, step)
         output[rows, step] = chosen
-        going = ~actor.special.is_end(chosen) & (caps[rows] > step + 1)
+        going = ~actor.special.is_end(chosen) & (maximum_lengths[rows] > step + 1)
         if not bool(going.any()):
             break
         if not bool(going.all()):

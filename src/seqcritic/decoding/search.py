@@ -14,7 +14,7 @@ from seqcritic.decoding.beam import Hypothesis, beam_search
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk, ReadSources, find_by_risk
 from seqcritic.decoding.sampling import greedy
 
-BEAM_PLACES = 2048  # hypotheses searched at once, so that memory does not grow with the width
+BEAM_POSITIONS = 2048  # hypotheses searched at once, so that memory does not grow with the width
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def find_several(
 ) -> list[list[Hypothesis]]:
     """Return the best hypotheses of each source, best first, a few sources at a time."""
     sources, source_mask = sources.to(actor.device), source_mask.to(actor.device)
-    size = max(1, BEAM_PLACES // search.width)
+    size = max(1, BEAM_POSITIONS // search.width)
     found: list[list[Hypothesis]] = []
     for first in range(0, len(sources), size):
         part = slice(first, first + size)

@@ -14,8 +14,8 @@ from seqcritic.config import DeviceName
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.corruption import derive_seed
 from seqcritic.diagnosing.baseline import fit_baseline
-from seqcritic.diagnosing.load import Patient, load_patient
-from seqcritic.diagnosing.measure import Watch, measure
+from seqcritic.diagnosing.load import DiagnosisInput, load_diagnosis_input
+from seqcritic.diagnosing.measure import ReportError, measure
 from seqcritic.diagnosing.moments import NUM_GROUPS
 from seqcritic.digests import unseal
 from seqcritic.errors import UserError
@@ -47,37 +47,37 @@ def diagnose(
     display = PlainDisplay() if display is None else display
     with closing(display):
         # All are loaded before any is measured: the fault of the last would be told after hours.
-        found: list[Diagnosis | Patient] = [
+        found: list[Diagnosis | DiagnosisInput] = [
             read_diagnosis(Path(place))
             if str(place).endswith(".json")
-            else load_patient(place, split, num_examples, device)
+            else load_diagnosis_input(place, split, num_examples, device)
             for place in places
         ]
         parts = [
             part
             if isinstance(part, Diagnosis)
-            else Diagnosis((diagnose_patient(part, split, most_draws, wanted_error, display),), environment())
+            else Diagnosis((diagnose_input(part, split, most_draws, wanted_error, display),), environment())
             for part in found
         ]
     return join_diagnoses(parts)
 
 
-def diagnose_patient(
-    patient: Patient, split: str, most_draws: int, wanted_error: float, display: Display
+def diagnose_input(
+    diagnosed: DiagnosisInput, split: str, most_draws: int, wanted_error: float, display: Display
 ) -> DiagnosisRow:
-    """Measure one moment of one run."""
-    subject, settings, batches = patient.subject, patient.settings, patient.batches
+    """Measure one checkpoint of one run."""
+    subject, settings, batches = diagnosed.subject, diagnosed.settings, diagnosed.batches
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "diagnosis"))
-    means = sample_means(patient)
+    means = sample_means(diagnosed)
     baseline = fit_baseline(subject, batches, generator)
-    display.start_phase(patient.label, 0, most_draws)
+    display.start_phase(diagnosed.label, 0, most_draws)
     measured = measure(
-        subject, baseline, batches, generator, most_draws, wanted_error, _watch(display, wanted_error, means)
+        subject, baseline, batches, generator, most_draws, wanted_error, _report_errors_to(display, wanted_error, means)
     )
     return DiagnosisRow(
-        label=patient.label,
+        label=diagnosed.label,
         method=settings.method.label,
-        updates=patient.updates,
+        updates=diagnosed.updates,
         split=split,
         examples=sum(len(batch) for batch in batches),
         draws=measured.draws,
@@ -88,29 +88,29 @@ def diagnose_patient(
         wanted_error=wanted_error,
         truth=measured.truth,
         estimators=measured.estimators,
-        token_values=judge_tokens(patient),
+        token_values=evaluate_token_values(diagnosed),
     )
 
 
-def judge_tokens(patient: Patient) -> TokenValues:
+def evaluate_token_values(diagnosed: DiagnosisInput) -> TokenValues:
     """Return what the critic knows of the tokens of one step, from samples for this alone."""
-    generator = torch.Generator().manual_seed(derive_seed(patient.settings.seed, "token values"))
-    subject = patient.subject
-    found = measure_token_values(subject.actor, subject.critic, subject.score, patient.batches, generator)
+    generator = torch.Generator().manual_seed(derive_seed(diagnosed.settings.seed, "token values"))
+    subject = diagnosed.subject
+    found = measure_token_values(subject.actor, subject.critic, subject.score, diagnosed.batches, generator)
     return TokenValues(**found._asdict())
 
 
-def sample_means(patient: Patient) -> dict[str, float]:
+def sample_means(diagnosed: DiagnosisInput) -> dict[str, float]:
     """Return the mean return and the share of its variance that the critic explains, from samples for this alone."""
-    subject, settings = patient.subject, patient.settings
+    subject, settings = diagnosed.subject, diagnosed.settings
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "diagnosis", "means"))
     networks = Networks(subject.actor, critic=subject.critic, target_critic=subject.critic)
-    judged = CriticTraining(settings.method, subject.score, subject.shaping)
+    evaluated = CriticTraining(settings.method, subject.score, subject.shaping)
     with torch.no_grad():
         outcomes = [
-            (judged(networks, batch, generator, 0.0).measurements, len(batch))
+            (evaluated(networks, batch, generator, 0.0).measurements, len(batch))
             for _ in range(DRAWS_FOR_MEANS)
-            for batch in patient.batches
+            for batch in diagnosed.batches
         ]
     total = sum(count for _, count in outcomes)
     return {
@@ -129,11 +129,11 @@ def read_diagnosis(path: Path) -> Diagnosis:
         ) from None
 
 
-def _watch(display: Display, wanted_error: float, means: dict[str, float]) -> Watch:
+def _report_errors_to(display: Display, wanted_error: float, means: dict[str, float]) -> ReportError:
     started = time.monotonic()
 
-    def watch(draws: int, error: float) -> None:
+    def report_error(draws: int, error: float) -> None:
         rate = draws / (time.monotonic() - started)
         display.advance(draws, rate, means, f"true gradient known to {error:.1%}, wanted {wanted_error:.1%}")
 
-    return watch
+    return report_error

@@ -27,7 +27,7 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
 from seqcritic.methods import losses
 from seqcritic.methods.columns import choose_columns
-from seqcritic.methods.outlook import all_values
+from seqcritic.methods.lookahead import all_values
 from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.tensors import rows
@@ -86,14 +86,14 @@ def _gradients(
         returns = losses.returns_to_go(rollout.rewards, mask)
         linear = baseline(states)
         expected = losses.expected_values(torch.softmax(logits, dim=2), values)
-        predicted = losses.taken(values, tokens)
-    log_taken = losses.taken(torch.log_softmax(logits, dim=2), tokens)
+        predicted = losses.gather_chosen(values, tokens)
+    token_log_probabilities = losses.gather_chosen(torch.log_softmax(logits, dim=2), tokens)
     found = {
-        "reinforce": _ascent(losses.reinforce_loss(log_taken, returns, linear, mask), actor),
-        "reinforce-critic": _ascent(losses.reinforce_loss(log_taken, returns, expected, mask), actor),
+        "reinforce": _ascent(losses.reinforce_loss(token_log_probabilities, returns, linear, mask), actor),
+        "reinforce-critic": _ascent(losses.reinforce_loss(token_log_probabilities, returns, expected, mask), actor),
         ACTOR_CRITIC: _ascent(losses.actor_critic_loss(torch.softmax(logits, dim=2), values, mask), actor),
     }
-    correction = _ascent(losses.reinforce_loss(log_taken, returns, predicted, mask), actor)
+    correction = _ascent(losses.reinforce_loss(token_log_probabilities, returns, predicted, mask), actor)
     return found | {CORRECTED: found[ACTOR_CRITIC] + correction}
 
 

@@ -1,4 +1,4 @@
-"""From a run to what is diagnosed: the actor of that moment, its critic, and a fixed set of examples."""
+"""From a run to what is diagnosed: the actor of that checkpoint, its critic, and a fixed set of examples."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BATCH = 128  # examples in memory at once
 
 
 @dataclass(frozen=True)
-class Patient:
-    """A moment of a run, ready for diagnosis."""
+class DiagnosisInput:
+    """A checkpoint of a run, ready for diagnosis."""
 
     label: str
     settings: Settings
@@ -30,7 +30,9 @@ class Patient:
     batches: list[Batch]
 
 
-def load_patient(place: str | Path, split: str, num_examples: int, device: DeviceName = "auto") -> Patient:
+def load_diagnosis_input(
+    place: str | Path, split: str, num_examples: int, device: DeviceName = "auto"
+) -> DiagnosisInput:
     """Return the networks of a run, model or checkpoint folder, and examples spread evenly over a split of its data.
 
     A finished run and a model folder hold the best actor and the last critic; a checkpoint, and a run under way, hold
@@ -47,7 +49,7 @@ def load_patient(place: str | Path, split: str, num_examples: int, device: Devic
     updates = model.description["progress"]["total_updates"]
     examples = choose_examples(task.evaluation_set(split), num_examples, model.actor.special.padding)
     batches = [batch.to(model.actor.device) for batch in examples]
-    return Patient(_label(Path(place), updates), settings, updates, subject, batches)
+    return DiagnosisInput(_label(Path(place), updates), settings, updates, subject, batches)
 
 
 def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: int = 0) -> list[Batch]:

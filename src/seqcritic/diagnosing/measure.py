@@ -1,4 +1,4 @@
-"""Bias and variance of the estimators at one moment of training, against the true gradient of the expected return.
+"""Bias and variance of the estimators at one checkpoint of training, against the true gradient of the expected return.
 
 One *draw* is one sample for each of K fixed examples; an estimator turns it into one estimate g of
 
@@ -7,7 +7,7 @@ One *draw* is one sample for each of K fixed examples; an estimator turns it int
 and all figures are of g: variance tr Cov(g), bias b = E g − ∇V, mean squared error ‖b‖² + tr Cov(g). M samples for each
 example, averaged, divide the variance by M, exactly, and leave the bias as it is. The truth is the mean of the
 unbiased estimator with the least variance; draws go on until that mean's own error, √(tr Cov / draws), is a small
-share of ‖∇V‖, or a cap is reached.
+share of ‖∇V‖, or their largest number is reached.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seqcritic.report.diagnosis import SAMPLES, EstimatorRow, Figure
 FIRST_LOOK = 64
 PATIENCE = 1.3  # from one look at the error to the next, in draws
 
-Watch = Callable[[int, float], None]
+ReportError = Callable[[int, float], None]
 Figures = dict[str, float]
 
 
@@ -49,11 +49,12 @@ def measure(
     generator: torch.Generator,
     most_draws: int,
     wanted_error: float,
-    watch: Watch = lambda draws, error: None,
+    report_error: ReportError = lambda draws, error: None,
 ) -> Measurement:
     """Draw until the true gradient is known to `wanted_error` of its length, or `most_draws` times at most.
 
-    Draws come in whole groups, of which there are at least two rounds; `watch` is told their number and the error.
+    Draws come in whole groups, of which there are at least two rounds; `report_error` is told their number and the
+    error.
     """
     first = next(subject.actor.parameters())
     moments = Moments(ESTIMATORS, subject.num_weights, first.dtype)
@@ -65,7 +66,7 @@ def measure(
             continue
         truth = find_truth(moments)
         error = gradient_error(moments, truth)
-        watch(moments.num_draws, error)
+        report_error(moments.num_draws, error)
         if error <= wanted_error or moments.num_draws >= most_draws:
             return summarise(moments, truth)
         look = min(math.ceil(PATIENCE * moments.num_draws), most_draws)

@@ -10,7 +10,7 @@ WIDE_ONLY = ("alignment", "aligned-samples")  # columns for which eighty places 
 
 
 def print_diagnosis(diagnosis: Diagnosis) -> None:
-    """Print one table for each moment, what it shows, and what the columns mean."""
+    """Print one table for each checkpoint, what it shows, and what the columns mean."""
     console = open_console()
     for row in diagnosis.rows:
         title = f"{row.label} ({row.method}, {row.updates:,} updates)"

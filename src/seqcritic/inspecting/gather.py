@@ -18,7 +18,7 @@ from seqcritic.contracts.score import Score
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.columns import choose_columns
-from seqcritic.methods.outlook import all_values
+from seqcritic.methods.lookahead import all_values
 from seqcritic.methods.rollout import score_tokens
 from seqcritic.report import values as report
 
@@ -26,8 +26,8 @@ TokensOf = Callable[[Sequence[int]], list[str]]
 
 
 @dataclass(frozen=True)
-class Wording:
-    """How token numbers, without an end token, become what a reader sees: one string a token, or a whole text."""
+class Detokeniser:
+    """How token ids, without an end token, become what a reader sees: one string a token, or a whole text."""
 
     source_tokens: TokensOf
     target_tokens: TokensOf
@@ -35,7 +35,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Judge:
+class RewardScore:
     """The score that pays the rewards, its name for the reader, and whether every token is paid or only the last."""
 
     score: Score
@@ -48,14 +48,14 @@ def inspect_example(
     actor: Actor,
     critic: Critic,
     example: Batch,
-    wording: Wording,
-    judge: Judge,
+    detokeniser: Detokeniser,
+    reward_score: RewardScore,
     prediction: Sequence[int] | None = None,
     top: int = 3,
     title: str = "",
     note: str = "",
 ) -> report.ValueTable:
-    """Follow a prediction (token numbers without an end token; None for the actor's greedy one) of one example.
+    """Follow a prediction (token ids without an end token; None for the actor's greedy one) of one example.
 
     Each step holds the `top` tokens by value and by probability, and the attention by which they were found.
     """
@@ -63,35 +63,37 @@ def inspect_example(
     rewarded, example = example.to(torch.device("cpu")), example.to(actor.device)
     special = actor.special
     tokens = _greedy_tokens(actor, example) if prediction is None else [*prediction, special.end[0]]
-    taken_T = torch.tensor(tokens, device=actor.device)
+    chosen_T = torch.tensor(tokens, device=actor.device)
     memory = actor.encode(example.sources, example.source_mask)
-    logits_BTV, states_BTH = actor.score(memory, taken_T[None])
+    logits_BTV, states_BTH = actor.score(memory, chosen_T[None])
     probabilities_TV = torch.softmax(logits_BTV, dim=2)[0]
-    source_attention = _shown(actor.attention(memory, taken_T[None]), len(tokens))
+    source_attention = _shown(actor.attention(memory, chosen_T[None]), len(tokens))
 
     critic_memory = critic.encode(example.references, example.reference_mask)
-    everywhere = torch.ones_like(taken_T[None], dtype=torch.bool)
+    everywhere = torch.ones_like(chosen_T[None], dtype=torch.bool)
     columns = choose_columns(critic, special, example, probabilities_TV[:1])
-    values_TV = all_values(critic, judge.score, special, example, taken_T[None], everywhere, states_BTH, columns)[0]
-    reference_attention = _shown(critic.attention(critic_memory, taken_T[None], states_BTH), len(tokens))
+    values_TV = all_values(
+        critic, reward_score.score, special, example, chosen_T[None], everywhere, states_BTH, columns
+    )[0]
+    reference_attention = _shown(critic.attention(critic_memory, chosen_T[None], states_BTH), len(tokens))
     if not bool((torch.isfinite(values_TV) & torch.isfinite(probabilities_TV)).all()):
         raise NonFiniteError("a value of the critic or a probability of the actor is not finite")
 
-    rewards = _rewards(judge, tokens, rewarded, special)
+    rewards = _rewards(reward_score, tokens, rewarded, special)
     best_TK, likeliest_TK = _leaders(values_TV, top), _leaders(probabilities_TV, top)
 
     def candidate(step: int, number: int) -> report.Candidate:
-        text = _text_of(number, wording.target_tokens, special)
+        text = _text_of(number, detokeniser.target_tokens, special)
         return report.Candidate(text, values_TV[step, number].item(), probabilities_TV[step, number].item())
 
     steps = []
     for step, number in enumerate(tokens):
-        taken = candidate(step, number)
+        chosen = candidate(step, number)
         steps.append(
             report.Step(
-                token=taken.token,
-                probability=taken.probability,
-                value=taken.value,
+                token=chosen.token,
+                probability=chosen.probability,
+                value=chosen.value,
                 reward=rewards[step],
                 best=tuple(candidate(step, other) for other in best_TK[step]),
                 likeliest=tuple(candidate(step, other) for other in likeliest_TK[step]),
@@ -100,18 +102,18 @@ def inspect_example(
             )
         )
     return report.ValueTable(
-        source=_texts_of(example.sources, wording.source_tokens, special),
-        reference=_texts_of(example.references, wording.target_tokens, special),
+        source=_texts_of(example.sources, detokeniser.source_tokens, special),
+        reference=_texts_of(example.references, detokeniser.target_tokens, special),
         steps=tuple(steps),
-        prediction=wording.target_text([number for number in tokens if number not in special.end]),
-        score_name=judge.name,
+        prediction=detokeniser.target_text([number for number in tokens if number not in special.end]),
+        score_name=reward_score.name,
         title=title,
         note=note,
     )
 
 
 def _greedy_tokens(actor: Actor, example: Batch) -> list[int]:
-    """Return the greedy prediction with its end token, or without one where the cap cut it."""
+    """Return the greedy prediction with its end token, or without one where the maximum length cut it."""
     tokens: list[int] = greedy(actor, example.sources, example.source_mask)[0].tolist()
     kept = int(actor.special.up_to_end(torch.tensor([tokens])).sum())
     return tokens[:kept]
@@ -122,11 +124,11 @@ def _shown(attention: Tensor | None, num_steps: int) -> list[tuple[float, ...]]:
     return [()] * num_steps if attention is None else [tuple(weights) for weights in attention[0].tolist()]
 
 
-def _rewards(judge: Judge, tokens: Sequence[int], example: Batch, special: SpecialTokens) -> list[float]:
+def _rewards(reward_score: RewardScore, tokens: Sequence[int], example: Batch, special: SpecialTokens) -> list[float]:
     """Return the reward of each token [T], as in training."""
     predictions = torch.tensor([tokens])
     everything = torch.ones_like(predictions, dtype=torch.bool)
-    rewards = score_tokens(judge.score, special, predictions, everything, example, judge.shaping)
+    rewards = score_tokens(reward_score.score, special, predictions, everything, example, reward_score.shaping)
     listed: list[float] = rewards[0].tolist()
     return listed
 

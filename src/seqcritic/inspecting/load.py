@@ -11,7 +11,7 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.critic import Critic
 from seqcritic.errors import UserError
-from seqcritic.inspecting.gather import Judge, Wording, inspect_example
+from seqcritic.inspecting.gather import Detokeniser, RewardScore, inspect_example
 from seqcritic.models.build import build_critic
 from seqcritic.report.values import ValueTable
 from seqcritic.training.checkpoint import load_weights
@@ -38,8 +38,8 @@ def inspect(
         model.actor,
         critic,
         example,
-        Wording(codec.source_tokens, codec.tokens, codec.decode),
-        Judge(score, score.description, settings.score.shaping),
+        Detokeniser(codec.source_tokens, codec.tokens, codec.decode),
+        RewardScore(score, score.description, settings.score.shaping),
         prediction=None if prediction is None else codec.encode_references([codec.normalise(prediction)])[0],
         top=top,
         title=f"{settings.name}, {settings.method.label}, seed {settings.seed}",

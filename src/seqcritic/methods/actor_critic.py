@@ -30,10 +30,10 @@ from seqcritic.contracts.score import Score
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.correction import CORRECTION, REST, AutomaticCorrection, gradient_of, with_gradient
-from seqcritic.methods.counted_losses import log_taken, soft_values
+from seqcritic.methods.experience import Experience, gather_experience
 from seqcritic.methods.losses import mean_over_sequences
+from seqcritic.methods.masked_losses import soft_values, token_log_probabilities
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.policy_evaluation import Evaluation, evaluate_policy
 from seqcritic.methods.rollout import Draw
 from seqcritic.tensors.packed import Packed
@@ -56,7 +56,7 @@ class ActorCritic(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return actor loss plus critic loss: no gradient of one reaches the other's weights."""
         roll_in = self.roll_in(networks, batch, progress)
-        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, draw=roll_in)
+        seen = gather_experience(networks, batch, self.settings, self.score, self.shaping, generator, draw=roll_in)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score, generator)
         actor_loss = self.actor_loss(seen.logits, critic.values, seen.rollout.sample.mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
@@ -102,5 +102,7 @@ class ActorCritic(RewardMethod):
 def correction_of(seen: Experience, critic: Evaluation) -> Tensor:
     """Return −Σ_t log p(ŷ_t) (G_t − Q̂(ŷ_t)) of the actor's own samples."""
     sample = seen.rollout.sample
-    predicted = critic.values.taken(sample.tokens)
-    return losses.correction_loss(log_taken(seen.logits, sample.tokens), critic.returns, predicted, sample.mask)
+    predicted = critic.values.of_tokens(sample.tokens)
+    return losses.correction_loss(
+        token_log_probabilities(seen.logits, sample.tokens), critic.returns, predicted, sample.mask
+    )

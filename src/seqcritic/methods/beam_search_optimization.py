@@ -2,12 +2,12 @@
 
     loss = Σ_violations Δ(Ŷ) [1 − s(Y_1..t) + s(Ŷ_1..t)],   s(Y_1..t) = log p(Y_1..t | X)
 
-At a violation (decoding/reference_beam.py) Ŷ_1..t is the incorrect hypothesis that would stand K-th after the reference
-and K − 2 others, or at the last token the best, that the reference's prefix does not beat by the margin 1; after it the
-search starts again from the reference. K grows over the updates. Of both prefixes only what follows the last restart
-counts, for the rest is the same; so it does in the cost, by which a rival that scores well is left alone:
+At a violation (decoding/beam_violations.py) Ŷ_1..t is the incorrect hypothesis that would stand K-th after the
+reference and K − 2 others, or at the last token the best, that the reference's prefix does not beat by the margin 1;
+after it the search starts again from the reference. K grows over the updates. Of both prefixes only what follows the
+last restart counts, for the rest is the same; so it does in the cost, by which a rival that scores well is left alone:
 
-    Δ(Ŷ) = 1 − R(Ŷ_r..t, Y_r..t) / R(Y_r..t, Y_r..t),   r the first place after the restart
+    Δ(Ŷ) = 1 − R(Ŷ_r..t, Y_r..t) / R(Y_r..t, Y_r..t),   r the first position after the restart
 
 With the paper's smoothed sentence BLEU as R this is its 1 − BLEU; where the reference's part scores nothing, as a lone
 end token does, Δ = 1. The paper scores prefixes by un-normalised outputs of the network, and searches by them. Here s
@@ -34,11 +34,11 @@ from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Decode, Scorable, Score
 from seqcritic.data.words import UNKNOWN_REFERENCE_WORD, UNKNOWN_WORD
-from seqcritic.decoding.reference_beam import Violations, find_violations
+from seqcritic.decoding.beam_violations import Violations, find_violations
 from seqcritic.methods import losses
-from seqcritic.methods.counted_losses import log_taken
+from seqcritic.methods.experience import draw_reward_masks, score_beside_references
+from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import draw_reward_masks, score_beside_references
 from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Section, Several
 from seqcritic.tensors import rows
@@ -80,20 +80,20 @@ class BeamSearchOptimization(RewardMethod):
         decode = None if batch.texts is None else batch.texts.decode
         costs = violation_costs(found, batch.references, self.score, actor.special, decode)
 
-        long = found.places > found.starts
-        mask = _up_to_place(found, actor.special)
+        long = found.positions > found.starts
+        mask = _up_to_position(found, actor.special)
         seen = score_beside_references(
             actor, memory, found.tokens[long], mask[long], batch, terms, references=True, rows=found.rows[long]
         )
         assert seen.reference_logits is not None
         log_probabilities = torch.log_softmax(seen.reference_logits.padded(), dim=2)
-        sums = pad(losses.taken(log_probabilities, batch.references).cumsum(dim=1), (1, 0))  # [B, T + 1]
-        reference_scores = sums[found.rows, found.places + 1] - sums[found.rows, found.starts]
-        last_tokens = found.tokens.gather(1, found.places[:, None])[:, 0]
-        rival_scores = log_probabilities[found.rows, found.places, last_tokens]
-        taken = log_taken(seen.logits, found.tokens[long])
+        sums = pad(losses.gather_chosen(log_probabilities, batch.references).cumsum(dim=1), (1, 0))  # [B, T + 1]
+        reference_scores = sums[found.rows, found.positions + 1] - sums[found.rows, found.starts]
+        last_tokens = found.tokens.gather(1, found.positions[:, None])[:, 0]
+        rival_scores = log_probabilities[found.rows, found.positions, last_tokens]
+        chosen = token_log_probabilities(seen.logits, found.tokens[long])
         after_start = torch.arange(mask.shape[1], device=mask.device) >= found.starts[:, None]
-        of_long = torch.where((mask & after_start)[long], taken, 0.0).sum(dim=1)
+        of_long = torch.where((mask & after_start)[long], chosen, 0.0).sum(dim=1)
         rival_scores = rival_scores.index_put((long.nonzero()[:, 0],), of_long)
         loss = (costs * (MARGIN - reference_scores + rival_scores)).sum() / len(batch)
         measurements = {
@@ -122,7 +122,7 @@ def violation_costs(
 
     steps = torch.arange(references.shape[1], device=references.device)
     source = (found.starts[:, None] + steps).clamp(max=references.shape[1] - 1)  # [N, T]
-    inside = steps <= (found.places - found.starts)[:, None]
+    inside = steps <= (found.positions - found.starts)[:, None]
     rivals = torch.where(inside, found.tokens.gather(1, source), special.padding)
     ours = torch.where(inside, references[found.rows].gather(1, source), special.padding)
     lengths, our_lengths = ((~special.is_over(part)).sum(dim=1) for part in (rivals, ours))
@@ -133,7 +133,7 @@ def violation_costs(
     return torch.where(possible > 0, (1 - share).clamp(min=0), 1.0)
 
 
-def _up_to_place(found: Violations, special: SpecialTokens) -> Tensor:
-    """Return [N, T], True on the rivals' tokens up to their places and their first end tokens."""
+def _up_to_position(found: Violations, special: SpecialTokens) -> Tensor:
+    """Return [N, T], True on the rivals' tokens up to their positions and their first end tokens."""
     steps = torch.arange(found.tokens.shape[1], device=found.tokens.device)
-    return (steps <= found.places[:, None]) & special.up_to_end(found.tokens)
+    return (steps <= found.positions[:, None]) & special.up_to_end(found.tokens)

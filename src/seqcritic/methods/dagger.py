@@ -32,9 +32,9 @@ from seqcritic.decoding.sampling import Sample, collect
 from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.columns import choose_columns
-from seqcritic.methods.counted_losses import likelihood_loss
+from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.methods.rollout import Draw
-from seqcritic.sections import Positive, Section, Share
+from seqcritic.sections import Fraction, Positive, Section
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values, as_packed
@@ -44,12 +44,12 @@ class DaggerSettings(Section):
     """Of `dagger`."""
 
     iterations: Positive = Field(20, description="N: equal shares of the updates, each with its own β")
-    decay: Share = Field(
+    decay: Fraction = Field(
         0.0, description="p of β_i = p^(i-1), how often the expert chooses the token; 0: in the first iteration only"
     )
 
 
-def expert_share(settings: DaggerSettings, progress: float) -> float:
+def expert_probability(settings: DaggerSettings, progress: float) -> float:
     """Return β_i = p^(i-1) of the iteration i = 1..N that `progress` falls into."""
     return settings.decay ** int(settings.iterations * progress)
 
@@ -70,38 +70,43 @@ class Dagger(ActorCritic):
 
     def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
         """Return the mixture of expert and actor; None, the actor alone, where β = 0."""
-        share = expert_share(self.own, progress)
-        if share == 0:
+        probability = expert_probability(self.own, progress)
+        if probability == 0:
             return None
         assert networks.critic is not None
         with torch.no_grad():
             memory = networks.critic.encode(batch.references, batch.reference_mask)
             memory = all_rows.repeat(memory, self.settings.samples)
-        return partial(sample_mixture, critic=networks.critic, critic_memory=memory, batch=batch, share=share)
+        return partial(
+            sample_mixture, critic=networks.critic, critic_memory=memory, batch=batch, probability=probability
+        )
 
 
 @torch.no_grad()
 def sample_mixture(
     actor: Actor,
     memory: Memory,
-    caps: Tensor,
+    maximum_lengths: Tensor,
     generator: torch.Generator,
     critic: Critic,
     critic_memory: Memory,
     batch: Batch,
-    share: float,
+    probability: float,
 ) -> Sample:
-    """Take each token from the expert with probability `share`, else draw it from the actor, up to caps [B] tokens.
+    """Take each token from the expert with this probability, else draw it from the actor, up to maximum_lengths [B]
+    tokens.
 
     The actor's random numbers are those of plain sampling. `batch`, not repeated, tells a critic with columns which
     tokens are good ones.
     """
-    num_steps = int(caps.max())
-    numbers = draw_numbers(generator, num_steps, len(caps)).to(caps.device)
-    asks_expert = draw_uniform(generator, num_steps, len(caps)).to(caps.device) < share  # [T, B]
+    num_steps = int(maximum_lengths.max())
+    numbers = draw_numbers(generator, num_steps, len(maximum_lengths)).to(maximum_lengths.device)
+    asks_expert = (
+        draw_uniform(generator, num_steps, len(maximum_lengths)).to(maximum_lengths.device) < probability
+    )  # [T, B]
     state = actor.start(memory)
     critic_state = critic.start(critic_memory, actor.view(state))
-    rows = torch.arange(len(caps), device=caps.device)
+    rows = torch.arange(len(maximum_lengths), device=maximum_lengths.device)
     columns: Columns | None = None
     steps: list[tuple[Tensor, ...]] = []
     for step in range(num_steps):
@@ -110,10 +115,10 @@ def sample_mixture(
             columns = choose_columns(critic, actor.special, batch, distribution)
         expert = critic.next_values(critic_memory, critic_state, columns).best(as_packed(distribution))
         tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
-        log_taken = distribution.gather(1, tokens[:, None])[:, 0].log()
+        token_log_probabilities = distribution.gather(1, tokens[:, None])[:, 0].log()
         entropies = torch.special.entr(distribution).sum(dim=1)
-        steps.append((rows, tokens, distribution, actor.view(state), entropies, log_taken))
-        going = ~actor.special.is_end(tokens) & (caps[rows] > step + 1)
+        steps.append((rows, tokens, distribution, actor.view(state), entropies, token_log_probabilities))
+        going = ~actor.special.is_end(tokens) & (maximum_lengths[rows] > step + 1)
         if not bool(going.any()):
             break
         rows, tokens = rows[going], tokens[going]
@@ -122,4 +127,4 @@ def sample_mixture(
         )
         state = actor.step(memory, state, tokens)
         critic_state = critic.step(critic_memory, critic_state, tokens, actor.view(state))
-    return collect(steps, len(caps), actor.special.padding)
+    return collect(steps, len(maximum_lengths), actor.special.padding)

@@ -32,11 +32,11 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.methods.counted_losses import log_taken
+from seqcritic.methods.experience import draw_reward_masks, score_beside_references
+from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.n_best import search_n_best
-from seqcritic.methods.on_samples import draw_reward_masks, score_beside_references
-from seqcritic.methods.rollout import roll_out, sample_limits, whole_scores
+from seqcritic.methods.rollout import roll_out, sample_maximum_lengths, whole_scores
 from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Factor, Samples, Section
 from seqcritic.tensors import rows
@@ -54,7 +54,7 @@ class DirectLossSettings(Section):
 
 
 def choose_pairs(log_probabilities: Tensor, scores: Tensor, low: float, high: float) -> Tensor:
-    """Return [B, 2], the places of Ŷ(low) and Ŷ(high) among candidates with log-probabilities and scores [B, N].
+    """Return [B, 2], the positions of Ŷ(low) and Ŷ(high) among candidates with log-probabilities and scores [B, N].
 
     Of equal ones the first is the best.
     """
@@ -90,11 +90,11 @@ class DirectLoss(RewardMethod):
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
         within = (
             torch.arange(chosen.shape[1], device=chosen.device)
-            < sample_limits(actor.special, batch).repeat_interleave(2)[:, None]
+            < sample_maximum_lengths(actor.special, batch).repeat_interleave(2)[:, None]
         )
         mask = actor.special.up_to_end(chosen) & within
         seen = score_beside_references(actor, memory, chosen, mask, batch, terms)
-        of_pairs = log_taken(seen.logits, chosen).sum(dim=1).view(-1, 2)
+        of_pairs = token_log_probabilities(seen.logits, chosen).sum(dim=1).view(-1, 2)
         loss = direct_loss(of_pairs, low, high)
         decoded = log_probabilities.argmax(dim=1, keepdim=True)
         pair_scores = scores.gather(1, pairs)
@@ -117,7 +117,7 @@ class DirectLoss(RewardMethod):
             actor, rows.repeat(rows.detach(memory), own.samples), repeated, self.score, self.shaping, generator
         )
         sample = rollout.sample
-        sampled = sample.log_taken.sum(dim=1)
+        sampled = sample.token_log_probabilities.sum(dim=1)
         special = actor.special
         found, counted, searched = search_n_best(actor, memory, batch, own.width)
         scores = whole_scores(self.score, special, found.flatten(0, 1), counted.flatten(0, 1), batch.repeat(own.width))

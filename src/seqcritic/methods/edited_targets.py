@@ -75,8 +75,8 @@ def _edit(
     Uniform numbers choose what happens to each token and how many insertions precede it (`kinds`, `runs` [B, U + 1],
     the last entry that counts being the end's), and the symbols [B, N] that are inserted or replace.
     """
-    places = torch.arange(references.shape[1] + 1, device="cpu")
-    here, at_end = places < lengths[:, None], places == lengths[:, None]
+    positions = torch.arange(references.shape[1] + 1, device="cpu")
+    here, at_end = positions < lengths[:, None], positions == lengths[:, None]
     other = weight * (num_tokens - 1)  # r
     kinds = kinds * (1 / (1 - other) + other + weight)
     deleted = here & (kinds < weight)
@@ -116,12 +116,14 @@ def _log_excess(
     if weight == 0:
         return torch.zeros(len(sizes), dtype=torch.float64, device="cpu")
     cost = math.log(weight)
-    places = torch.arange(references.shape[1] + 1, device="cpu")
-    nothing = torch.full((len(sizes), len(places)), -torch.inf, dtype=torch.float64, device="cpu")
-    deletions = cost * places.double()  # whole numbers times a float would be float32
+    positions = torch.arange(references.shape[1] + 1, device="cpu")
+    nothing = torch.full((len(sizes), len(positions)), -torch.inf, dtype=torch.float64, device="cpu")
+    deletions = cost * positions.double()  # whole numbers times a float would be float32
     settled, pending = deletions.expand_as(nothing), nothing
     # What the next insertion must differ from; nothing at the reference's end.
-    beside = torch.where(places < lengths[:, None], torch.nn.functional.pad(references, (0, 1), value=NOTHING), NOTHING)
+    beside = torch.where(
+        positions < lengths[:, None], torch.nn.functional.pad(references, (0, 1), value=NOTHING), NOTHING
+    )
     totals = [torch.logaddexp(settled, pending)]
     for step in range(int(sizes.max())):
         token = edited[:, step, None]

@@ -23,8 +23,8 @@ from torch import Tensor
 from seqcritic.contracts.method import Aliases, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.methods.actor_critic import ActorCritic
-from seqcritic.methods.counted_losses import soft_values
 from seqcritic.methods.losses import mean_over_sequences
+from seqcritic.methods.masked_losses import soft_values
 from seqcritic.sections import Section, Weight
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values

@@ -24,9 +24,9 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
+from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.losses import group_advantages
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import experience
 from seqcritic.methods.surrogate import passes, surrogate
 from seqcritic.sections import Rate, Samples, Section, Several
 
@@ -59,7 +59,7 @@ class Grpo(RewardMethod):
     ) -> Iterator[Outcome]:
         """Yield the losses of the steps that are made from one batch."""
         own, settings = self.own, self.settings
-        seen = experience(networks, batch, settings, self.score, self.shaping, generator, samples=own.samples)
+        seen = gather_experience(networks, batch, settings, self.score, self.shaping, generator, samples=own.samples)
         mask = seen.rollout.sample.mask
         returns = seen.rollout.rewards.sum(dim=1).view(len(batch), -1)
         advantages = group_advantages(returns, own.divides_by_spread).view(-1, 1)

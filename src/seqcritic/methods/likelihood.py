@@ -18,7 +18,7 @@ from seqcritic.contracts.method import Method, Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.counted_losses import log_taken
+from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.methods.terms import likelihood_term
 
 
@@ -40,4 +40,6 @@ class Likelihood(Method):
         memory = actor.encode(batch.sources, batch.source_mask, actor.draw_masks(len(batch), generator))
         features, _ = actor.features(memory, batch.references, batch.reference_mask)
         logits = actor.logits_of(features)
-        return Outcome(*likelihood_term(logits, log_taken(logits, batch.references), batch.reference_mask, smoothing))
+        return Outcome(
+            *likelihood_term(logits, token_log_probabilities(logits, batch.references), batch.reference_mask, smoothing)
+        )

@@ -3,7 +3,7 @@
 Every loss is a sum over the tokens and a mean over the sequences. `mask` is True on the tokens that count. What a
 loss must not move is detached by its caller and checked by the tests.
 
-These are the formulas as one reads them. What a loss asks of the whole vocabulary is computed by counted_losses.py,
+These are the formulas as one reads them. What a loss asks of the whole vocabulary is computed by masked_losses.py,
 which the tests hold to the formulas here.
 
 Shapes: B sequences, T tokens, V vocabulary. Where no mask is asked for, rows [N] and [N, V] will do as well.
@@ -20,19 +20,19 @@ def mean_over_sequences(per_token: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, per_token, 0.0).sum() / mask.shape[0]
 
 
-def taken(per_action: Tensor, tokens: Tensor) -> Tensor:
+def gather_chosen(per_action: Tensor, tokens: Tensor) -> Tensor:
     """Return the entries [B, T] of [B, T, V] that belong to the tokens [B, T]."""
     return per_action.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
 
 
 def likelihood_loss(log_probabilities: Tensor, references: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t log p(y_t | Y_1..t-1, X). (Algorithm 1 prints dp for this term; it is d log p.)"""
-    return -mean_over_sequences(taken(log_probabilities, references), mask)
+    return -mean_over_sequences(gather_chosen(log_probabilities, references), mask)
 
 
-def smoothed(log_taken: Tensor, mean_log: Tensor, smoothing: float) -> Tensor:
+def smoothed(token_log_probabilities: Tensor, mean_log: Tensor, smoothing: float) -> Tensor:
     """(1 − ε) log p(y) + ε/V Σ_a log p(a): the likelihood of a label of which ε is spread over all tokens."""
-    return (1 - smoothing) * log_taken + smoothing * mean_log
+    return (1 - smoothing) * token_log_probabilities + smoothing * mean_log
 
 
 def actor_critic_loss(probabilities: Tensor, values: Tensor, mask: Tensor) -> Tensor:
@@ -50,30 +50,32 @@ def divergences(log_probabilities: Tensor, others: Tensor) -> Tensor:
     return (log_probabilities.exp() * (log_probabilities - others)).sum(dim=-1)
 
 
-def reinforce_loss(log_taken: Tensor, returns: Tensor, baselines: Tensor, mask: Tensor) -> Tensor:
+def reinforce_loss(token_log_probabilities: Tensor, returns: Tensor, baselines: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t log p(ŷ_t | Ŷ_1..t-1) (Σ_{τ≥t} r_τ − b_t): equation 9. Returns and baselines are constants.
 
     The estimate is unbiased for any baseline that does not depend on ŷ_t or what follows it.
     """
-    return -mean_over_sequences(log_taken * (returns - baselines), mask)
+    return -mean_over_sequences(token_log_probabilities * (returns - baselines), mask)
 
 
-def correction_loss(log_taken: Tensor, returns: Tensor, values_taken: Tensor, mask: Tensor) -> Tensor:
+def correction_loss(token_log_probabilities: Tensor, returns: Tensor, chosen_values: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t log p(ŷ_t | Ŷ_1..t-1) (Σ_{τ≥t} r_τ − Q̂(ŷ_t; Ŷ_1..t-1)): what the critic's errors cost actor-critic.
 
     For samples of the actor itself, this and `actor_critic_loss` together have the true gradient, for any critic:
     E[d log p(ŷ_t) Q̂(ŷ_t)] = Σ_a dp(a) Q̂(a), so what the one owes to Q̂ the other takes back. Returns and values are
     constants.
     """
-    return reinforce_loss(log_taken, returns, values_taken, mask)
+    return reinforce_loss(token_log_probabilities, returns, chosen_values, mask)
 
 
-def clipped_loss(log_taken: Tensor, old_log_taken: Tensor, advantages: Tensor, mask: Tensor, clip: float) -> Tensor:
+def clipped_loss(
+    token_log_probabilities: Tensor, old_log_taken: Tensor, advantages: Tensor, mask: Tensor, clip: float
+) -> Tensor:
     """−Σ_t min(ρ_t A_t, clip(ρ_t, 1 − ε, 1 + ε) A_t), ρ_t = p(ŷ_t) / p_old(ŷ_t): equation 7 of Schulman et al. 2017.
 
     Where p is p_old, the gradient is that of `reinforce_loss`. Old log-probabilities and advantages are constants.
     """
-    ratios = (log_taken - old_log_taken).exp()
+    ratios = (token_log_probabilities - old_log_taken).exp()
     return -mean_over_sequences(torch.minimum(ratios * advantages, ratios.clamp(1 - clip, 1 + clip) * advantages), mask)
 
 
@@ -93,7 +95,7 @@ def group_advantages(returns: Tensor, divides_by_spread: bool) -> Tensor:
 def generalised_advantages(rewards: Tensor, state_values: Tensor, mask: Tensor, decay: float) -> Tensor:
     """A_t = Σ_{l≥0} λ^l δ_{t+l}, δ_t = r_t + V_{t+1} − V_t, [B, T] (Schulman et al. 2016, without discount).
 
-    `state_values` [B, T]: entry t is V *before* token t; after the last counted token it is 0. λ = 1 is the return to
+    `state_values` [B, T]: entry t is V *before* token t; after the last unmasked token it is 0. λ = 1 is the return to
     go less V_t, λ = 0 is δ_t.
     """
     errors = torch.where(mask, rewards + _of_next_state(state_values, mask) - state_values, 0.0)
@@ -117,7 +119,7 @@ def expected_values(probabilities: Tensor, values: Tensor) -> Tensor:
 
 
 def temporal_difference_targets(rewards: Tensor, state_values: Tensor, mask: Tensor) -> Tensor:
-    """q_t = r_t + Σ_a p'(a | Ŷ_1..t) Q̂'(a; Ŷ_1..t), without the second term at the last counted token.
+    """q_t = r_t + Σ_a p'(a | Ŷ_1..t) Q̂'(a; Ŷ_1..t), without the second term at the last unmasked token.
 
     `state_values` [B, T]: entry t is Σ_a p' Q̂' *before* token t, so the bootstrap of q_t is entry t + 1.
     """
@@ -125,7 +127,7 @@ def temporal_difference_targets(rewards: Tensor, state_values: Tensor, mask: Ten
 
 
 def soft_rewards(rewards: Tensor, state_entropies: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """r_t + τ H(p'(· | Ŷ_1..t)), without the second term at the last counted token.
+    """r_t + τ H(p'(· | Ŷ_1..t)), without the second term at the last unmasked token.
 
     `state_entropies` [B, T]: entry t is the entropy *before* token t. Values of these rewards are soft values: the
     entropy of a state counts for the token that leads to it.
@@ -139,7 +141,7 @@ def several_sample_targets(targets: Tensor, further_returns: Tensor, num_further
 
 
 def _of_next_state(per_state: Tensor, mask: Tensor) -> Tensor:
-    """Return entry t + 1 of [B, T] at place t, 0 where nothing follows."""
+    """Return entry t + 1 of [B, T] at position t, 0 where nothing follows."""
     return torch.nn.functional.pad(torch.where(mask, per_state, 0.0)[:, 1:], (0, 1))
 
 
@@ -150,7 +152,7 @@ def variance_penalty(values: Tensor) -> Tensor:
 
 def critic_loss(values: Tensor, tokens: Tensor, targets: Tensor, mask: Tensor, penalty_weight: float) -> Tensor:
     """Σ_t (Q̂(ŷ_t; Ŷ_1..t-1) − q_t)² + λ_C C_t. Targets are constants."""
-    return penalised_error(taken(values, tokens), variance_penalty(values), targets, mask, penalty_weight)
+    return penalised_error(gather_chosen(values, tokens), variance_penalty(values), targets, mask, penalty_weight)
 
 
 def penalised_error(predicted: Tensor, penalties: Tensor, targets: Tensor, mask: Tensor, weight: float) -> Tensor:

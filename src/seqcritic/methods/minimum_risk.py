@@ -28,16 +28,16 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Aliases, Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.methods.counted_losses import log_taken
-from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.n_best import search_n_best
-from seqcritic.methods.on_samples import (
+from seqcritic.methods.experience import (
     Experience,
     Scored,
     draw_reward_masks,
-    experience,
+    gather_experience,
     score_beside_references,
 )
+from seqcritic.methods.masked_losses import token_log_probabilities
+from seqcritic.methods.method import RewardMethod
+from seqcritic.methods.n_best import search_n_best
 from seqcritic.methods.rollout import whole_scores
 from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Factor, Samples, Section
@@ -92,7 +92,7 @@ class MinimumRisk(RewardMethod):
             seen, (log_probabilities, scores, candidates) = self._search(networks, batch, generator)
             to_log = {"candidate_score": scores.mean()} | seen.term_measurements()
         else:
-            seen = drawn = experience(
+            seen = drawn = gather_experience(
                 networks,
                 batch,
                 common,
@@ -119,19 +119,20 @@ class MinimumRisk(RewardMethod):
         found = search_n_best(actor, rows_of.detach(memory), batch, count)
         tokens, mask = found.tokens.flatten(0, 1), found.mask.flatten(0, 1)
         seen = score_beside_references(actor, memory, tokens, mask, batch, terms)
-        log_probabilities = log_taken(seen.logits, tokens).sum(dim=1).view(len(batch), count)
+        log_probabilities = token_log_probabilities(seen.logits, tokens).sum(dim=1).view(len(batch), count)
         scores = whole_scores(self.score, actor.special, tokens, mask, batch.repeat(count)).view(len(batch), count)
         return seen, (log_probabilities, scores.to(log_probabilities.dtype), found.tokens)
 
     def _sampled(self, seen: Experience, batch: Batch, special: SpecialTokens) -> Candidates:
         """Return log p and R [B, K] and tokens [B, K, T] of the reference and, after it, the samples."""
-        assert seen.reference_log_taken is not None
+        assert seen.reference_log_probabilities is not None
         rows = (len(batch), -1)
         sample, references = seen.rollout.sample, batch.references
-        of_reference, of_samples = seen.reference_log_taken.sum(dim=1), seen.log_taken.sum(dim=1)
+        of_reference, of_samples = seen.reference_log_probabilities.sum(dim=1), seen.token_log_probabilities.sum(dim=1)
         reference_scores = whole_scores(self.score, special, references, batch.reference_mask, batch)[:, None]
         returns = seen.rollout.rewards.sum(dim=1).view(rows)
-        # Tokens alone tell candidates apart: one that was cut is longer than any that ended before the same cap.
+        # Tokens alone tell candidates apart: one that was cut is longer than any that ended before the same maximum
+        # length.
         width = max(sample.tokens.shape[1], references.shape[1])
         tokens, own = (
             pad(part, (0, width - part.shape[1]), value=special.padding).view(len(batch), -1, width)

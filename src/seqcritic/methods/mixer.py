@@ -23,9 +23,9 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import BASELINE, Networks
+from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import experience
 from seqcritic.methods.reinforce import linear_baseline_losses
 from seqcritic.sections import Count, Section
 
@@ -60,16 +60,16 @@ class Mixer(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss plus the baseline's squared error."""
         given = self._num_given(batch, progress)
-        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, num_given=given)
-        log_taken, mask = seen.log_taken, seen.rollout.sample.mask
+        seen = gather_experience(networks, batch, self.settings, self.score, self.shaping, generator, num_given=given)
+        token_log_probabilities, mask = seen.token_log_probabilities, seen.rollout.sample.mask
         is_given = torch.arange(mask.shape[1], device=mask.device) < given[:, None]
-        likelihood = -mean_over_sequences(log_taken, mask & is_given)
-        reinforced, baseline_loss = linear_baseline_losses(networks, seen, log_taken, mask & ~is_given)
+        likelihood = -mean_over_sequences(token_log_probabilities, mask & is_given)
+        reinforced, baseline_loss = linear_baseline_losses(networks, seen, token_log_probabilities, mask & ~is_given)
         actor_loss = likelihood + reinforced
         measurements = {
             "actor_loss": actor_loss.detach(),
             "baseline_loss": baseline_loss.detach(),
-            "reinforced_share": (mask & ~is_given).sum() / mask.sum(),
+            "reinforced_fraction": (mask & ~is_given).sum() / mask.sum(),
         }
         return Outcome(
             seen.add_terms(actor_loss, self.settings) + baseline_loss,

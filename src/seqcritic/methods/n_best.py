@@ -13,21 +13,21 @@ from torch import Tensor
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.batch import Batch
 from seqcritic.decoding.beam import search_memory
-from seqcritic.methods.rollout import sample_limits
+from seqcritic.methods.rollout import sample_maximum_lengths
 
 
 class NBest(NamedTuple):
     """The best hypotheses of each example, the best first; the last stands again where there are fewer."""
 
     tokens: Tensor  # [B, W, T], padded after the end
-    mask: Tensor  # [B, W, T], True up to and including the end token or the cap
+    mask: Tensor  # [B, W, T], True up to and including the end token or the maximum length
     log_probabilities: Tensor  # [B, W], as the search found them
 
 
 def search_n_best(actor: Actor, memory: Memory, batch: Batch, width: int) -> NBest:
     """Search with a beam of `width`, from a memory that no gradient will reach, up to the caps of samples."""
     special = actor.special
-    found = search_memory(actor, memory, sample_limits(special, batch), width, num_best=width)
+    found = search_memory(actor, memory, sample_maximum_lengths(special, batch), width, num_best=width)
     full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
     every = [hypothesis for hypotheses in full for hypothesis in hypotheses]
     emitted = [[*each.tokens, special.end[0]] if each.finished else each.tokens for each in every]

@@ -18,7 +18,7 @@ which is off actor-critic with the exact values of the actor's own policy by wha
 Of several references the nearest counts, as in the score; with `score.normalise` each distance is divided by the length
 of its reference, and so is the unit of τ.
 
-Shapes: B sequences, T tokens, R references of each, U reference tokens, N counted tokens, V vocabulary.
+Shapes: B sequences, T tokens, R references of each, U reference tokens, N unmasked tokens, V vocabulary.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Scorable, Score
 from seqcritic.errors import UserError
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.counted_losses import soft_values
+from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.losses import mean_over_sequences
+from seqcritic.methods.masked_losses import soft_values
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import experience
 from seqcritic.methods.rollout import as_scorable
 from seqcritic.scores.edit_distance import NEVER, EditDistanceScore, distance_table
 from seqcritic.sections import Section, Weight
@@ -67,16 +67,16 @@ def completion_distances(
     `before`: D [N, U + 1] of the prefixes before these places.
     """
     table = before.rows  # [N, U + 1]
-    of_row = before.places // before.shape[1]  # the sequence of each place
+    of_row = before.positions // before.shape[1]  # the sequence of each place
     references, lengths = references[of_row], lengths[of_row, None]  # [N, U], [N, 1]
-    places = torch.arange(table.shape[1], device=table.device)  # [U + 1]
-    inside = places[:-1] < lengths  # [N, U]
+    positions = torch.arange(table.shape[1], device=table.device)  # [U + 1]
+    inside = positions[:-1] < lengths  # [N, U]
     matched = inside if unknown is None else inside & (references != unknown)
     # What the unknown tokens after the first j will cost, whatever is said in their place.
     lost = torch.nn.functional.pad((inside & ~matched).flip(1).cumsum(dim=1).flip(1), (0, 1)).to(table.dtype)
     # Any token can stand for y_{j+1} as a wrong one, or against nothing, at the cost of one.
     substituted = torch.where(inside, table[:, :-1] + lost[:, 1:], NEVER).amin(dim=1)
-    inserted = torch.where(places <= lengths, table + lost, NEVER).amin(dim=1)
+    inserted = torch.where(positions <= lengths, table + lost, NEVER).amin(dim=1)
     of_others = torch.minimum(substituted, inserted) + 1
     right = torch.where(matched, table[:, :-1] + lost[:, 1:], NEVER)
     distances = of_others[:, None].repeat(1, num_tokens).scatter_reduce_(1, references, right, "amin")
@@ -85,17 +85,17 @@ def completion_distances(
 
 
 def optimal_values(
-    score: EditDistanceScore, judged: Scorable, mask: Tensor, num_tokens: int, special: SpecialTokens
+    score: EditDistanceScore, evaluated: Scorable, mask: Tensor, num_tokens: int, special: SpecialTokens
 ) -> Packed:
-    """Return Q* [N, V], up to a constant of each place, where the mask [B, T] of the judged predictions is True."""
+    """Return Q* [N, V], up to a constant of each place, where the mask [B, T] of the evaluated predictions is True."""
     found: Tensor | None = None
-    for references, lengths in zip(judged.references.unbind(1), judged.reference_lengths.unbind(1), strict=True):
-        table = distance_table(judged.predictions[:, :-1], references, score.unknown)  # [B, T, U + 1]
+    for references, lengths in zip(evaluated.references.unbind(1), evaluated.reference_lengths.unbind(1), strict=True):
+        table = distance_table(evaluated.predictions[:, :-1], references, score.unknown)  # [B, T, U + 1]
         rows = Packed.of(table, mask)
         distances = completion_distances(rows, references, lengths, num_tokens, special, score.unknown)
         values = -distances.to(torch.get_default_dtype())
         if score.normalise:
-            values = 1 + values / lengths.clamp(min=1)[rows.places // rows.shape[1], None]
+            values = 1 + values / lengths.clamp(min=1)[rows.positions // rows.shape[1], None]
         found = values if found is None else torch.maximum(found, values)
     assert found is not None, "an example has a reference"
     return rows._replace(rows=found)
@@ -140,20 +140,20 @@ class OptimalCompletion(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the divergence from the optimal policy, or minus the expected optimal values, on samples."""
         actor, settings = networks.actor, self.settings
-        seen = experience(networks, batch, settings, self.score, self.shaping, generator)
+        seen = gather_experience(networks, batch, settings, self.score, self.shaping, generator)
         sample, special = seen.rollout.sample, actor.special
-        judged = as_scorable(self.score, special, sample.tokens, sample.mask, batch.repeat(settings.samples))
-        known = optimal_values(self.score, judged, sample.mask.cpu(), actor.num_tokens, special)
+        evaluated = as_scorable(self.score, special, sample.tokens, sample.mask, batch.repeat(settings.samples))
+        known = optimal_values(self.score, evaluated, sample.mask.cpu(), actor.num_tokens, special)
         logits = seen.logits
-        known = known._replace(rows=known.rows.to(logits.rows), places=known.places.to(logits.places.device))
+        known = known._replace(rows=known.rows.to(logits.rows), positions=known.positions.to(logits.positions.device))
         values = logits.align(known)
         if self.own.objective == "values":
             loss = -mean_over_sequences(soft_values(logits, Values(known)), sample.mask)
         else:
             loss = distillation_loss(logits, optimal_policy(values, self.own.temperature), sample.mask)
-        taken = values.gather(1, logits.take(sample.tokens)[:, None])[:, 0]
+        chosen = values.gather(1, logits.take(sample.tokens)[:, None])[:, 0]
         measurements = {
             "actor_loss": loss.detach(),
-            "optimal_share": (taken == values.amax(dim=1)).to(loss.dtype).mean(),
+            "optimal_share": (chosen == values.amax(dim=1)).to(loss.dtype).mean(),
         }
         return Outcome(seen.add_terms(loss, settings), measurements | seen.measurements)

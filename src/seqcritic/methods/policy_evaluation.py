@@ -4,14 +4,15 @@
     loss = Σ_t (Q̂(ŷ_t; Ŷ_1..t-1) − q_t)² + λ_C C_t
 
 p' is the delayed actor, Q̂' the target critic; both targets and actor states are constants. At the last counted
-token, be it the end token or the cap, q = r. With `temporal_difference` off, q_t is the return after ŷ_t. A method with
-a temperature τ has soft rewards in place of r: τ times the entropy of the state that a token leads to is added.
+token, be it the end token or the maximum length, q = r. With `temporal_difference` off, q_t is the return after ŷ_t. A
+method with a temperature τ has soft rewards in place of r: τ times the entropy of the state that a token leads to is
+added.
 
 With K `target_samples`, each prefix Ŷ_1..t is continued K − 1 times more by the sampling actor, and the target is the
 mean of q_t and the returns of the others: the multi-sample criterion that the paper's last sentence suggests against
 the critic's bias. Of Monte-Carlo targets it leaves 1/K of the variance, of bootstrapped ones 1/K of the bias.
 
-Where the critic adds the outlook to what its network says (outlook.py), C_t is of the network's values alone.
+Where the critic adds the lookahead to what its network says (lookahead.py), C_t is of the network's values alone.
 
 Shapes: B sequences (M samples of an example in a row), T tokens, V vocabulary, H actor state.
 """
@@ -31,10 +32,10 @@ from seqcritic.errors import NonFiniteError
 from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.columns import choose_columns
-from seqcritic.methods.counted_losses import expected_values, taken_and_penalties
+from seqcritic.methods.experience import draw_reward_masks
+from seqcritic.methods.lookahead import add_lookaheads, token_lookaheads
+from seqcritic.methods.masked_losses import chosen_values_and_penalties, expected_values
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import draw_reward_masks
-from seqcritic.methods.outlook import add_outlooks, token_outlooks
 from seqcritic.methods.rollout import Rollout, roll_out
 from seqcritic.tensors import rows
 from seqcritic.tensors.values import Values
@@ -44,7 +45,7 @@ NOTHING = 1e-12  # a variance that is rounding
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The critic's values at the counted tokens, detached, its loss, and what to log.
+    """The critic's values at the unmasked tokens, detached, its loss, and what to log.
 
     `returns` [B, T]: what was earned from each token on, entropies included where the method counts them.
     """
@@ -77,16 +78,16 @@ def evaluate_policy(
     columns = choose_columns(critic, special, batch, sample.probabilities.first())
     masks = critic.draw_masks(len(batch), generator)
     memory = rows.repeat(critic.encode(batch.references, batch.reference_mask, masks), repeats)
-    values = critic.counted_values(memory, sample.tokens, actor_states, mask, columns)
+    values = critic.masked_values(memory, sample.tokens, actor_states, mask, columns)
     fixed = values.detach()
     if masks is not None:
         with torch.no_grad():
             memory = rows.repeat(critic.encode(batch.references, batch.reference_mask), repeats)
-            fixed = critic.counted_values(memory, sample.tokens, actor_states, mask, columns)
-    outlooks = None
-    if critic.adds_outlook:
+            fixed = critic.masked_values(memory, sample.tokens, actor_states, mask, columns)
+    lookaheads = None
+    if critic.residual_on_lookahead:
         repeated = batch.repeat(repeats)
-        outlooks = token_outlooks(score, special, sample.tokens, mask, repeated, values.num_tokens, values.columns)
+        lookaheads = token_lookaheads(score, special, sample.tokens, mask, repeated, values.num_tokens, values.columns)
     rewards = rollout.rewards
     if settings.temperature:
         rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
@@ -94,21 +95,21 @@ def evaluate_policy(
     if settings.temporal_difference:
         with torch.no_grad():
             memory = rows.repeat(target_critic.encode(batch.references, batch.reference_mask), repeats)
-            target_values = target_critic.counted_values(memory, sample.tokens, sample.states, mask, columns)
-            if outlooks is not None:
-                target_values = add_outlooks(target_values, outlooks, special)
+            target_values = target_critic.masked_values(memory, sample.tokens, sample.states, mask, columns)
+            if lookaheads is not None:
+                target_values = add_lookaheads(target_values, lookaheads, special)
             state_values = expected_values(sample.probabilities, target_values)
             targets = losses.temporal_difference_targets(rewards, state_values, mask)
     else:
         targets = returns
     if rollout.further_returns is not None:
         targets = losses.several_sample_targets(targets, rollout.further_returns, settings.num_further)
-    predicted, penalties = taken_and_penalties(values, sample.tokens)
-    if outlooks is not None:
-        predicted = torch.where(special.is_end(sample.tokens), 0.0, predicted + outlooks.taken(sample.tokens))
-        fixed = add_outlooks(fixed, outlooks, special)
+    predicted, penalties = chosen_values_and_penalties(values, sample.tokens)
+    if lookaheads is not None:
+        predicted = torch.where(special.is_end(sample.tokens), 0.0, predicted + lookaheads.of_tokens(sample.tokens))
+        fixed = add_lookaheads(fixed, lookaheads, special)
     loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
-    of_fixed = predicted if masks is None else fixed.taken(sample.tokens)
+    of_fixed = predicted if masks is None else fixed.of_tokens(sample.tokens)
     counted = (field.detach()[mask] for field in (of_fixed, penalties, targets, returns))
     return Evaluation(fixed, returns, loss, _measurements(fixed, *counted))
 
@@ -119,7 +120,7 @@ def _measurements(
     """Return the figures that show whether the critic is ready: TD error, range and spread of Q̂, and how much
     of the variance of the realised return it explains (on samples it has not yet learned from).
 
-    Of the counted tokens: all values, those of the sampled tokens, penalties, targets and returns [N].
+    Of the unmasked tokens: all values, those of the sampled tokens, penalties, targets and returns [N].
     """
     minimum, maximum = values.range()
     if not bool(torch.isfinite(minimum) & torch.isfinite(maximum)):

@@ -29,18 +29,18 @@ from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import CRITIC, TARGET_CRITIC, Networks
 from seqcritic.methods import losses
-from seqcritic.methods.counted_losses import expected_values
+from seqcritic.methods.experience import gather_experience
+from seqcritic.methods.masked_losses import expected_values
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.surrogate import passes, surrogate
-from seqcritic.sections import Rate, Samples, Section, Share
+from seqcritic.sections import Fraction, Rate, Samples, Section
 
 
 class PpoSettings(Section):
     """Of `ppo`."""
 
-    gae_lambda: Share = Field(
+    gae_lambda: Fraction = Field(
         0.95, description="λ of generalised advantages: 1, returns less the critic's value; 0, the critic alone"
     )
     clip: Rate = Field(0.2, description="ε: how far the probability of a token may go in the steps of one batch")
@@ -67,7 +67,7 @@ class Ppo(RewardMethod):
     ) -> Iterator[Outcome]:
         """Yield the losses of actor and critic for the steps that are made from one batch."""
         own, settings = self.own, self.settings
-        seen = experience(networks, batch, settings, self.score, self.shaping, generator)
+        seen = gather_experience(networks, batch, settings, self.score, self.shaping, generator)
         rollout, sample = seen.rollout, seen.rollout.sample
         to_log, advantages = seen.rollout_measurements, None
         for step in passes(networks, batch, seen, settings, generator, own.steps):
@@ -75,7 +75,7 @@ class Ppo(RewardMethod):
             if advantages is None:
                 state_values = expected_values(sample.probabilities, critic.values)
                 advantages = losses.generalised_advantages(rollout.rewards, state_values, sample.mask, own.gae_lambda)
-                # The critic is judged on samples it has not yet learnt from.
+                # The critic is evaluated on samples it has not yet learnt from.
                 to_log = to_log | critic.measurements
             loss, measurements = surrogate(step, advantages, sample.mask, own.clip)
             measurements |= to_log | step.scored.term_measurements() | {"critic_loss": critic.loss.detach()}

@@ -19,19 +19,19 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.methods.counted_losses import likelihood_loss
 from seqcritic.methods.edited_targets import draw_edited
+from seqcritic.methods.experience import score_beside_references
+from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import score_beside_references
 from seqcritic.methods.terms import prepare_terms
 from seqcritic.scores.edit_distance import prefix_distances
-from seqcritic.sections import Section, Share
+from seqcritic.sections import Fraction, Section
 
 
 class RamlSettings(Section):
     """How far the targets are from the references."""
 
-    temperature: Share = Field(
+    temperature: Fraction = Field(
         0.85, description="τ of exp(−d (1 + ln v) / τ), d the edit distance, v the number of tokens; 0 is likelihood"
     )
 

@@ -18,9 +18,9 @@ from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import BASELINE, CRITIC, TARGET_CRITIC, Networks
 from seqcritic.methods import losses
-from seqcritic.methods.counted_losses import soft_values
+from seqcritic.methods.experience import Experience, gather_experience
+from seqcritic.methods.masked_losses import soft_values
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import Experience, experience
 from seqcritic.methods.policy_evaluation import evaluate_policy
 
 
@@ -35,9 +35,9 @@ class Reinforce(RewardMethod):
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss plus the baseline's squared error."""
-        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
+        seen = gather_experience(networks, batch, self.settings, self.score, self.shaping, generator)
         mask = seen.rollout.sample.mask
-        actor_loss, baseline_loss = linear_baseline_losses(networks, seen, seen.log_taken, mask)
+        actor_loss, baseline_loss = linear_baseline_losses(networks, seen, seen.token_log_probabilities, mask)
         measurements = {"actor_loss": actor_loss.detach(), "baseline_loss": baseline_loss.detach()}
         return Outcome(
             seen.add_terms(actor_loss, self.settings) + baseline_loss,
@@ -46,14 +46,14 @@ class Reinforce(RewardMethod):
 
 
 def linear_baseline_losses(
-    networks: Networks, seen: Experience, log_taken: Tensor, counted: Tensor
+    networks: Networks, seen: Experience, token_log_probabilities: Tensor, counted: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the losses of actor and baseline over the counted tokens [B, T] with log-probabilities [B, T]."""
+    """Return the losses of actor and baseline over the unmasked tokens [B, T] with log-probabilities [B, T]."""
     assert networks.baseline is not None
     returns = losses.returns_to_go(seen.rollout.rewards, seen.rollout.sample.mask)
     baselines = networks.baseline(seen.states)
     baseline_loss = losses.mean_over_sequences((baselines - returns).square(), counted)
-    return losses.reinforce_loss(log_taken, returns, baselines.detach(), counted), baseline_loss
+    return losses.reinforce_loss(token_log_probabilities, returns, baselines.detach(), counted), baseline_loss
 
 
 @register_method
@@ -67,12 +67,12 @@ class ReinforceCritic(RewardMethod):
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss plus the critic's."""
-        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator)
+        seen = gather_experience(networks, batch, self.settings, self.score, self.shaping, generator)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score, generator)
         mask = seen.rollout.sample.mask
         baselines = soft_values(seen.logits.detach(), critic.values)
         returns = losses.returns_to_go(seen.rollout.rewards, mask)
-        actor_loss = losses.reinforce_loss(seen.log_taken, returns, baselines, mask)
+        actor_loss = losses.reinforce_loss(seen.token_log_probabilities, returns, baselines, mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
         return Outcome(
             seen.add_terms(actor_loss, self.settings) + critic.loss,

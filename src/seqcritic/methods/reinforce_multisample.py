@@ -17,7 +17,7 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Aliases, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.methods.on_samples import Experience
+from seqcritic.methods.experience import Experience
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 from seqcritic.sections import Section, Several
 

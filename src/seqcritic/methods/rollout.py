@@ -14,7 +14,7 @@ from torch import Tensor
 from seqcritic.contracts.actor import Actor, Memory, SpecialTokens
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.score import Scorable, Score, rewards_at_end, rewards_from_prefixes
-from seqcritic.decoding.continuing import continue_prefixes
+from seqcritic.decoding.prefix_rollouts import roll_out_prefixes
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.errors import NonFiniteError
 
@@ -47,7 +47,7 @@ class Rollout:
         }
 
 
-def sample_limits(special: SpecialTokens, batch: Batch) -> Tensor:
+def sample_maximum_lengths(special: SpecialTokens, batch: Batch) -> Tensor:
     """Return how many tokens [B] a sample may have, its end token counted."""
     return special.lengths(batch.references, batch.reference_mask) + EXTRA_STEPS
 
@@ -71,24 +71,28 @@ def roll_out(
     by `num_further` others, whose returns count entropies for `temperature`.
     """
     special = actor.special
-    caps = sample_limits(special, batch)
+    maximum_lengths = sample_maximum_lengths(special, batch)
     given = None if num_given is None else (batch.references, num_given)
-    drawn = draw(actor, memory, caps, generator) if draw else sample(actor, memory, caps, generator, given)
+    drawn = (
+        draw(actor, memory, maximum_lengths, generator)
+        if draw
+        else sample(actor, memory, maximum_lengths, generator, given)
+    )
     rewards = score_tokens(score, special, drawn.tokens, drawn.mask, batch, shaping).to(drawn.states.dtype)
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
     if not num_further:
         return Rollout(drawn, rewards, special)
-    others = continue_prefixes(actor, memory, drawn.tokens, drawn.mask, caps, num_further, generator)
-    rows, places = others.rows, others.places
+    others = roll_out_prefixes(actor, memory, drawn.tokens, drawn.mask, maximum_lengths, num_further, generator)
+    rows, positions = others.rows, others.positions
     counted = special.up_to_end(others.tokens) & (others.tokens != special.padding)
     scores = whole_scores(score, special, others.tokens, counted, batch.select(rows))
-    earned = (rewards.cumsum(dim=1) - rewards)[rows, places]  # before token t, by what the prefix has in common
+    earned = (rewards.cumsum(dim=1) - rewards)[rows, positions]  # before token t, by what the prefix has in common
     returns = scores.to(rewards.dtype) - earned + temperature * others.entropies
     # Where nothing follows, all samples that share the prefix have the last token's reward as their return.
     followed = torch.nn.functional.pad(drawn.mask[:, 1:], (0, 1))
     means = torch.where(followed, 0.0, rewards)
-    further = means.index_put((rows, places), returns / num_further, accumulate=True)
+    further = means.index_put((rows, positions), returns / num_further, accumulate=True)
     return Rollout(drawn, rewards, special, further)
 
 

@@ -29,9 +29,9 @@ from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.draws import choose, draw_numbers, draw_uniform
-from seqcritic.methods.counted_losses import likelihood_loss
+from seqcritic.methods.experience import score_beside_references
+from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import score_beside_references
 from seqcritic.methods.terms import prepare_terms
 from seqcritic.sections import Rate, Section
 
@@ -48,7 +48,7 @@ class ScheduledSamplingSettings(Section):
     )
 
 
-def reference_share(settings: ScheduledSamplingSettings, progress: float) -> float:
+def reference_probability(settings: ScheduledSamplingSettings, progress: float) -> float:
     """Return ε at a progress from 0 to 1."""
     final, steepness = settings.final, settings.steepness
     if settings.decay == "linear":
@@ -89,16 +89,16 @@ class ScheduledSampling(RewardMethod):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the negative log-likelihood of the references given the mixed inputs."""
         actor, references = networks.actor, batch.references
-        share = reference_share(self.own, progress)
+        probability = reference_probability(self.own, progress)
         # What is drawn is an input, not a prediction to be rewarded; it has the masks of the loss all the same.
         masks = actor.draw_masks(len(batch), generator)
         memory = actor.encode(batch.sources, batch.source_mask, masks)
         size = (references.shape[1], len(batch))
-        coins = (draw_uniform(generator, *size) < share).to(references.device)
+        coins = (draw_uniform(generator, *size) < probability).to(references.device)
         numbers = draw_numbers(generator, *size).to(references.device)
         inputs = mix_inputs(actor, memory, references, coins, numbers)
         terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
         scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, terms)
         loss = likelihood_loss(scored.logits, references, batch.reference_mask)
-        measurements = {"actor_loss": loss.detach(), "reference_share": loss.new_tensor(share)}
+        measurements = {"actor_loss": loss.detach(), "reference_probability": loss.new_tensor(probability)}
         return Outcome(scored.add_terms(loss, self.settings), measurements | scored.term_measurements())

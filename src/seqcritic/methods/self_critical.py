@@ -20,8 +20,8 @@ from seqcritic.contracts.method import Aliases, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.decoding.sampling import decode_greedily
-from seqcritic.methods.on_samples import Experience
-from seqcritic.methods.rollout import sample_limits, whole_scores
+from seqcritic.methods.experience import Experience
+from seqcritic.methods.rollout import sample_maximum_lengths, whole_scores
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
 
 
@@ -36,7 +36,9 @@ class SelfCritical(SequenceReinforce):
     def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:
         """Return the greedy prediction's return [B, 1], by the policy that drew the samples, its dropout included."""
         special = networks.actor.special
-        caps = sample_limits(special, batch)
-        found = decode_greedily(networks.actor, seen.memory, caps)
-        counted = (torch.arange(found.shape[1], device=found.device) < caps[:, None]) & special.up_to_end(found)
+        maximum_lengths = sample_maximum_lengths(special, batch)
+        found = decode_greedily(networks.actor, seen.memory, maximum_lengths)
+        counted = (torch.arange(found.shape[1], device=found.device) < maximum_lengths[:, None]) & special.up_to_end(
+            found
+        )
         return whole_scores(self.score, special, found, counted, batch)[:, None].to(returns.dtype)

@@ -18,9 +18,9 @@ from torch import Tensor
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
+from seqcritic.methods.experience import Experience, gather_experience
 from seqcritic.methods.losses import reinforce_loss
 from seqcritic.methods.method import RewardMethod
-from seqcritic.methods.on_samples import Experience, experience
 
 
 class SequenceReinforce(RewardMethod, ABC):
@@ -42,11 +42,13 @@ class SequenceReinforce(RewardMethod, ABC):
 
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the actor's loss."""
-        seen = experience(networks, batch, self.settings, self.score, self.shaping, generator, samples=self.num_samples)
+        seen = gather_experience(
+            networks, batch, self.settings, self.score, self.shaping, generator, samples=self.num_samples
+        )
         returns = seen.rollout.rewards.sum(dim=1).view(len(batch), -1)
         baselines = self.baselines(networks, batch, seen, returns).expand_as(returns)
         loss = reinforce_loss(
-            seen.log_taken, returns.reshape(-1, 1), baselines.reshape(-1, 1), seen.rollout.sample.mask
+            seen.token_log_probabilities, returns.reshape(-1, 1), baselines.reshape(-1, 1), seen.rollout.sample.mask
         )
         measurements = {"actor_loss": loss.detach(), "baseline": baselines.mean()}
         return Outcome(seen.add_terms(loss, self.settings), measurements | seen.measurements)

@@ -20,16 +20,16 @@ from torch import Tensor
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.counted_losses import log_taken
+from seqcritic.methods.experience import Experience, Scored, score_again
 from seqcritic.methods.losses import clipped_loss
-from seqcritic.methods.on_samples import Experience, Scored, score_again
+from seqcritic.methods.masked_losses import token_log_probabilities
 
 
 class Pass(NamedTuple):
     """The actor's view of the samples before one of the steps: log p(ŷ_t) [B, T] now, and when they were drawn."""
 
     scored: Scored
-    log_taken: Tensor
+    token_log_probabilities: Tensor
     old_log_taken: Tensor  # a constant
 
 
@@ -42,17 +42,17 @@ def passes(
     count: int,
 ) -> Iterator[Pass]:
     """Yield the actor's view of its own samples before each of `count` steps, made when it is asked for."""
-    first = seen.log_taken
+    first = seen.token_log_probabilities
     old = first.detach()
     yield Pass(seen, first, old)
     for _ in range(count - 1):
         scored = score_again(networks, batch, seen, settings, generator)
-        yield Pass(scored, log_taken(scored.logits, seen.rollout.sample.tokens), old)
+        yield Pass(scored, token_log_probabilities(scored.logits, seen.rollout.sample.tokens), old)
 
 
 def surrogate(step: Pass, advantages: Tensor, mask: Tensor, clip: float) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the clipped loss with advantages [B, T] or [B, 1], and what to log: the loss and the share clipped."""
-    loss = clipped_loss(step.log_taken, step.old_log_taken, advantages, mask, clip)
-    ratios = (step.log_taken.detach() - step.old_log_taken).exp()
+    loss = clipped_loss(step.token_log_probabilities, step.old_log_taken, advantages, mask, clip)
+    ratios = (step.token_log_probabilities.detach() - step.old_log_taken).exp()
     beyond = torch.where(advantages > 0, ratios > 1 + clip, (ratios < 1 - clip) & (advantages < 0))
     return loss, {"actor_loss": loss.detach(), "clipped_share": (beyond & mask).sum() / mask.sum()}

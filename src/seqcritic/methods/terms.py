@@ -23,8 +23,8 @@ from seqcritic.contracts.actor import Actor, Masks, Memory
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.counted_losses import divergences, smoothed_loss
 from seqcritic.methods.losses import mean_over_sequences
+from seqcritic.methods.masked_losses import divergences, smoothed_loss
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
 
@@ -36,15 +36,15 @@ class LikelihoodTerm(NamedTuple):
     measurements: dict[str, Tensor]
 
 
-def likelihood_term(logits: Packed, taken: Tensor, mask: Tensor, smoothing: float) -> LikelihoodTerm:
+def likelihood_term(logits: Packed, chosen: Tensor, mask: Tensor, smoothing: float) -> LikelihoodTerm:
     """Return the loss of references whose log p(y_t) [B, T] are known, their labels smoothed by ε.
 
     `likelihood_loss` is logged without smoothing, so that runs can be compared; what is minimised, beside it.
     """
-    plain = -mean_over_sequences(taken, mask)
+    plain = -mean_over_sequences(chosen, mask)
     if smoothing == 0:
         return LikelihoodTerm(plain, {"likelihood_loss": plain.detach()})
-    loss = smoothed_loss(logits, taken, mask, smoothing)
+    loss = smoothed_loss(logits, chosen, mask, smoothing)
     return LikelihoodTerm(loss, {"likelihood_loss": plain.detach(), "smoothed_loss": loss.detach()})
 
 

@@ -14,11 +14,11 @@ from seqcritic.contracts.actor import Actor, OutputLayer, Searcher, SpecialToken
 from seqcritic.contracts.parts import ActorSettings
 from seqcritic.contracts.registry import register_actor
 from seqcritic.data.vocabulary import END
-from seqcritic.models.attention import Memory
+from seqcritic.models.attention import EncoderMemory
+from seqcritic.models.beam_decoder import BeamDecoder
 from seqcritic.models.decoder import Decoder, State
 from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder, WindowEncoder
-from seqcritic.models.hypotheses import Hypotheses
 from seqcritic.models.initialise import initialise
 from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors.packed import Packed
@@ -60,7 +60,7 @@ class RecurrentActor(Actor):
             settings.attention,
             dropout=settings.dropout,
             tied=settings.tied,
-            read_out=settings.read_out,
+            output_width=settings.output_width,
         )
         initialise(self, settings.initial_range, generator)
 
@@ -71,24 +71,24 @@ class RecurrentActor(Actor):
 
     def sharpen(self, factor: float) -> None:
         """Multiply all logits from now on: p becomes p^factor over its sum, the likeliest token stays the likeliest."""
-        self.decoder.read_out.multiply(factor)
+        self.decoder.output_layer.multiply(factor)
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """Return what dropout keeps of so many rows; None, nothing drawn, for an actor without dropout."""
         return self.decoder.draw_masks(num_rows, generator)
 
-    def encode(self, sources: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
+    def encode(self, sources: Tensor, mask: Tensor, masks: Masks | None = None) -> EncoderMemory:
         """Read sources [B, S] with their mask.
 
         Drawing and scoring from this memory drop the units of `masks`, the same ones at every step; None: no dropout.
         """
         return self.decoder.encode(self.encoder, sources, mask, masks)
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: EncoderMemory) -> State:
         """Return the state before the first token."""
         return self.decoder.start(memory)
 
-    def step(self, memory: Memory, state: State, tokens: Tensor) -> State:
+    def step(self, memory: EncoderMemory, state: State, tokens: Tensor) -> State:
         """Return the state after consuming tokens [B]."""
         return self.decoder.step(memory, state, tokens)
 
@@ -100,7 +100,7 @@ class RecurrentActor(Actor):
         """Return the hidden state [B, H]."""
         return state.hidden
 
-    def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
+    def features(self, memory: EncoderMemory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
         """Return what `logits_of` makes the logits of the tokens from where the mask [B, T] is True; states [B, T, H].
 
         Elsewhere nothing is computed.
@@ -108,17 +108,17 @@ class RecurrentActor(Actor):
         return self.decoder.features(memory, tokens, mask=mask)
 
     def logits_of(self, features: Packed) -> Packed:
-        """Return packed logits [N, V]: those of `score`, for the counted tokens alone."""
+        """Return packed logits [N, V]: those of `score`, for the unmasked tokens alone."""
         return self.decoder.read(features)
 
     def output_layer(self) -> OutputLayer:
-        """Return the matrix of the read-out and what it is multiplied with."""
-        return self.decoder.read_out
+        """Return the matrix of the output layer and what it is multiplied with."""
+        return self.decoder.output_layer
 
-    def searcher(self, memory: Memory, width: int) -> Searcher:
+    def searcher(self, memory: EncoderMemory, width: int) -> Searcher:
         """Return the decoder for all hypotheses of a search at once."""
-        return Hypotheses(self.decoder, memory, width)
+        return BeamDecoder(self.decoder, memory, width)
 
-    def attention(self, memory: Memory, tokens: Tensor) -> Tensor:
+    def attention(self, memory: EncoderMemory, tokens: Tensor) -> Tensor:
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t."""
         return self.decoder.attend(memory, tokens)

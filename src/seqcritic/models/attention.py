@@ -5,7 +5,7 @@
 Computed as 2v · σ(2z), which differs from v · tanh(z) by the constant Σv that the softmax drops: on a CPU the
 logistic function costs a third of tanh.
 
-Shapes: B examples, S places of the memory, C their size, A attention size, H state size.
+Shapes: B examples, S positions of the memory, C their size, A attention size, H state size.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from seqcritic.models.dropout import Masks
 
 
-class Memory(NamedTuple):
+class EncoderMemory(NamedTuple):
     """An encoded sequence, ready to be attended to."""
 
     annotations: Tensor  # [B, S, C]
     keys: Tensor  # [B, S, A], 2(U h + b)
-    penalty: Tensor  # [B, S], 0 inside and -inf on padding
+    attention_bias: Tensor  # [B, S], 0 inside and -inf on padding
     masks: Masks | None = None  # what the decoder drops of each row; None: nothing
 
 
@@ -36,19 +36,21 @@ class Attention(nn.Module):
         self.key = nn.Linear(memory_size, size)
         self.energy = nn.Linear(size, 1, bias=False)
 
-    def remember(self, annotations: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
+    def prepare_memory(self, annotations: Tensor, mask: Tensor, masks: Masks | None = None) -> EncoderMemory:
         """Prepare annotations [B, S, C] with mask [B, S] for attention; `masks`: what is dropped of each row."""
-        penalty = torch.zeros(mask.shape, dtype=annotations.dtype, device=annotations.device)
-        return Memory(annotations, 2 * self.key(annotations), penalty.masked_fill(~mask, -torch.inf), masks)
+        attention_bias = torch.zeros(mask.shape, dtype=annotations.dtype, device=annotations.device)
+        return EncoderMemory(
+            annotations, 2 * self.key(annotations), attention_bias.masked_fill(~mask, -torch.inf), masks
+        )
 
-    def glimpse(self, doubled_query: Tensor, energy: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """Return the glimpse [B, C] and weights [B, S] for a query 2Ws [B, A]; `energy` is 2v [A]."""
-        energies = torch.sigmoid(memory.keys + doubled_query[:, None, :]) @ energy + memory.penalty
+    def context(self, doubled_query: Tensor, energy: Tensor, memory: EncoderMemory) -> tuple[Tensor, Tensor]:
+        """Return the context [B, C] and weights [B, S] for a query 2Ws [B, A]; `energy` is 2v [A]."""
+        energies = torch.sigmoid(memory.keys + doubled_query[:, None, :]) @ energy + memory.attention_bias
         weights = torch.softmax(energies, dim=1)
         return torch.bmm(weights[:, None, :], memory.annotations)[:, 0], weights
 
-    def weights(self, states: Tensor, memory: Memory) -> Tensor:
-        """Return the weights [B, T, S] that states [B, T, H] give to the places of a memory, to be looked at."""
+    def weights(self, states: Tensor, memory: EncoderMemory) -> Tensor:
+        """Return the weights [B, T, S] that states [B, T, H] give to the positions of a memory, to be looked at."""
         energy = 2 * self.energy.weight[0]
         queries = 2 * self.query(states)
-        return torch.stack([self.glimpse(query, energy, memory)[1] for query in queries.unbind(dim=1)], dim=1)
+        return torch.stack([self.context(query, energy, memory)[1] for query in queries.unbind(dim=1)], dim=1)

@@ -24,7 +24,7 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.parts import CriticSettings
 from seqcritic.contracts.registry import register_critic
 from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.attention import Memory
+from seqcritic.models.attention import EncoderMemory
 from seqcritic.models.decoder import Decoder, State
 from seqcritic.models.dropout import Masks
 from seqcritic.models.encoder import BidirectionalEncoder
@@ -32,7 +32,7 @@ from seqcritic.models.initialise import initialise
 from seqcritic.models.settings import GruCriticSettings
 from seqcritic.tensors.values import Columns, Values
 
-READ_OUT_SHARE = 0.1  # of the actor's read-out, where the critic begins with its weights
+OUTPUT_LAYER_SCALE = 0.1  # of the actor's output layer, where the critic begins with its weights
 
 
 @register_critic("gru")
@@ -53,7 +53,7 @@ class RecurrentCritic(Critic):
         super().__init__()
         self.settings = settings
         self.reads_actor_states = settings.reads_actor_states
-        self.adds_outlook = settings.adds_outlook
+        self.residual_on_lookahead = settings.residual_on_lookahead
         self.num_columns = settings.columns
         shared = nn.Embedding(num_tokens, settings.embedding)
         self.encoder = BidirectionalEncoder(shared, settings.hidden)
@@ -65,29 +65,29 @@ class RecurrentCritic(Critic):
             extra_size=actor_state_size if settings.reads_actor_states else 0,
             dropout=settings.dropout,
             tied=settings.tied,
-            read_out=settings.read_out,
+            output_width=settings.output_width,
         )
         # Behind all others, whose initial weights so stay those of a critic without it.
-        width = self.decoder.read_out.weight.shape[1]
+        width = self.decoder.output_layer.weight.shape[1]
         self.rest = None if settings.columns is None else nn.Linear(width, 1)
         initialise(self, settings.initial_range, generator)
 
     @torch.no_grad()
-    def take_over(self, actor: Actor) -> None:
+    def initialise_from(self, actor: Actor) -> None:
         """Take the actor's weights, where both sides of the task have the same tokens.
 
         An actor that has learnt which source token comes next so becomes a critic that knows which token of the
-        reference does, though not yet what it is worth: its read-out is a tenth of the actor's, which puts values some
-        tenths apart. The critic has one embedding E where the actor has two, E and E': the gates W' of tokens become
-        W = argmin ‖E Wᵀ − E' W'ᵀ‖, the same gates exactly if there are no more tokens than numbers in an embedding.
-        The actor's states are at first not heeded.
+        reference does, though not yet what it is worth: its output layer is a tenth of the actor's, which puts values
+        some tenths apart. The critic has one embedding E where the actor has two, E and E': the gates W' of tokens
+        become W = argmin ‖E Wᵀ − E' W'ᵀ‖, the same gates exactly if there are no more tokens than numbers in an
+        embedding. The actor's states are at first ignored.
         """
         assert isinstance(actor, RecurrentActor), "the settings ask for the same sizes"
         self.encoder.load_state_dict(actor.encoder.state_dict())
-        for part in ("glimpse_gates", "state_gates", "attention", "read_out"):
+        for part in ("context_gates", "state_gates", "attention", "output_layer"):
             getattr(self.decoder, part).load_state_dict(getattr(actor.decoder, part).state_dict())
         self.decoder.initial.copy_(actor.decoder.initial)
-        self.decoder.read_out.multiply(READ_OUT_SHARE)
+        self.decoder.output_layer.multiply(OUTPUT_LAYER_SCALE)
         gates = actor.decoder.embedding.weight.double() @ actor.decoder.token_gates.weight.double().T
         own_gates = torch.linalg.pinv(self.decoder.embedding.weight.double()) @ gates
         self.decoder.token_gates.weight.copy_(own_gates.T)
@@ -96,40 +96,45 @@ class RecurrentCritic(Critic):
             self.decoder.extra_gates.weight.zero_()
         if self.rest is not None:
             # The mean of all tokens: at first nothing tells the others from those with a column.
-            self.rest.weight.copy_(self.decoder.read_out.weight.mean(dim=0, keepdim=True))
-            self.rest.bias.copy_(self.decoder.read_out.bias.mean())
+            self.rest.weight.copy_(self.decoder.output_layer.weight.mean(dim=0, keepdim=True))
+            self.rest.bias.copy_(self.decoder.output_layer.bias.mean())
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """Return what dropout keeps of so many rows; None, nothing drawn, for a critic without dropout."""
         return self.decoder.draw_masks(num_rows, generator)
 
-    def encode(self, references: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
+    def encode(self, references: Tensor, mask: Tensor, masks: Masks | None = None) -> EncoderMemory:
         """Read the reference answers [B, T] with their mask; values from this memory drop the units of `masks`."""
         return self.decoder.encode(self.encoder, references, mask, masks)
 
-    def counted_values(
-        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    def masked_values(
+        self,
+        memory: EncoderMemory,
+        predictions: Tensor,
+        actor_states: Tensor,
+        mask: Tensor,
+        columns: Columns | None = None,
     ) -> Values:
-        """Return the values at the places where the mask [B, T] is True; elsewhere nothing is computed."""
+        """Return the values at the positions where the mask [B, T] is True; elsewhere nothing is computed."""
         extra = actor_states.detach() if self.reads_actor_states else None
         features, _ = self.decoder.features(memory, predictions, extra, mask)
         return Values(features._replace(rows=self._read(features.rows, columns)), columns)
 
-    def start(self, memory: Memory, views: Tensor) -> State:
+    def start(self, memory: EncoderMemory, views: Tensor) -> State:
         """Return the state before the first token, which knows nothing of the actor's."""
         return self.decoder.start(memory)
 
-    def step(self, memory: Memory, state: State, tokens: Tensor, views: Tensor) -> State:
+    def step(self, memory: EncoderMemory, state: State, tokens: Tensor, views: Tensor) -> State:
         """Return the state after consuming tokens [B] and the actor's states [B, H] after them."""
         return self.decoder.step(memory, state, tokens, views if self.reads_actor_states else None)
 
-    def next_values(self, memory: Memory, state: State, columns: Columns | None = None) -> Values:
+    def next_values(self, memory: EncoderMemory, state: State, columns: Columns | None = None) -> Values:
         """Return the values after a state of B sequences."""
         return Values.of_rows(self._read(self.decoder.features_of(state), columns), columns)
 
     def _read(self, features: Tensor, columns: Columns | None) -> Tensor:
         """Return values [N, V], or [N, C + 1] of columns and rest, of features [N, F]."""
-        layer = self.decoder.read_out
+        layer = self.decoder.output_layer
         if columns is None:
             result: Tensor = layer(features)
             return result
@@ -138,6 +143,6 @@ class RecurrentCritic(Critic):
         bias = torch.cat([layer.bias.index_select(0, columns.ids), self.rest.bias])
         return linear(layer.inputs(features), weight, bias)
 
-    def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor:
+    def attention(self, memory: EncoderMemory, tokens: Tensor, actor_states: Tensor) -> Tensor:
         """Return the attention [B, T, U] at every step of given tokens [B, T]."""
         return self.decoder.attend(memory, tokens, actor_states if self.reads_actor_states else None)

@@ -1,10 +1,10 @@
 """The recurrent decoder with attention that actor and critic share: equations 3 to 6 of the paper.
 
-    y_t ~ g(s_{t-1}, c_{t-1}),   s_t = f(s_{t-1}, c_{t-1}, e(y_t)),   c_t = glimpse(s_t)
+    y_t ~ g(s_{t-1}, c_{t-1}),   s_t = f(s_{t-1}, c_{t-1}, e(y_t)),   c_t = context(s_t)
 
-f is a GRU; s_0 is learned, c_0 is the glimpse taken with it, before the first token. The read-out g is one of those in
-read_out.py. What depends only on the tokens is computed before the loop, the read-out after it, and one product of the
-new state serves both the next gates and the query.
+f is a GRU; s_0 is learned, c_0 is the context vector computed with it, before the first token. The output layer g is
+one of those in output_layer.py. What depends only on the tokens is computed before the loop, the output layer after it,
+and one product of the new state serves both the next gates and the query.
 
 Shapes: B examples, T tokens, V vocabulary, H state, C memory, X extra input.
 """
@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
-from seqcritic.models.attention import Attention, Memory
+from seqcritic.models.attention import Attention, EncoderMemory
 from seqcritic.models.dropout import Masks, draw_masks, masked
 from seqcritic.models.lookup import project_table, project_tokens
-from seqcritic.models.native_step import next_hidden, step_kernels, take_glimpse
-from seqcritic.models.read_out import build_read_out
+from seqcritic.models.native_step import compute_context, next_hidden, step_kernels
+from seqcritic.models.output_layer import build_output_layer
 from seqcritic.models.recurrence import attended_scan, plain_loops
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.packing import pack
@@ -41,10 +41,10 @@ class State(NamedTuple):
     """What the decoder knows before it emits the next token."""
 
     hidden: Tensor  # [B, H]
-    glimpse: Tensor  # [B, C]
+    context: Tensor  # [B, C]
     gates: Tensor  # [B, 3H], the state's share of the next gates
     fixed: Shared[Fixed]
-    kept: Tensor | None  # [B, H + C], what dropout keeps of state and glimpse in the read-out
+    kept: Tensor | None  # [B, H + C], what dropout keeps of state and context in the output layer
 
 
 def pass_gates(inputs: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
@@ -73,33 +73,33 @@ class Decoder(nn.Module):
         extra_size: int = 0,
         dropout: float = 0.0,
         tied: bool = False,
-        read_out: int | None = None,
+        output_width: int | None = None,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         self.hidden = hidden
         self.initial = nn.Parameter(torch.zeros(hidden))
         self.token_gates = nn.Linear(embedding.embedding_dim, 3 * hidden)
-        self.glimpse_gates = nn.Linear(memory_size, 3 * hidden, bias=False)
+        self.context_gates = nn.Linear(memory_size, 3 * hidden, bias=False)
         self.state_gates = nn.Linear(hidden, 3 * hidden)
         self.extra_gates = nn.Linear(extra_size, 3 * hidden, bias=False) if extra_size else None
         self.attention = Attention(hidden, memory_size, attention_size)
         self.dropout = dropout
-        self.read_out = build_read_out(hidden + memory_size, embedding, tied, read_out)
+        self.output_layer = build_output_layer(hidden + memory_size, embedding, tied, output_width)
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """Return what is dropped of so many rows, of the encoder's embeddings too; None at rate 0."""
-        features = self.hidden + self.glimpse_gates.in_features
+        features = self.hidden + self.context_gates.in_features
         size = self.embedding.embedding_dim
         return draw_masks(self.dropout, size, features, num_rows, generator, self.initial)
 
-    def encode(self, encoder: nn.Module, tokens: Tensor, mask: Tensor, masks: Masks | None) -> Memory:
+    def encode(self, encoder: nn.Module, tokens: Tensor, mask: Tensor, masks: Masks | None) -> EncoderMemory:
         """Return the memory of tokens [B, S] read by an encoder, to be decoded with these masks."""
         annotations = encoder(tokens, mask, None if masks is None else masks.encoder)
-        return self.attention.remember(annotations, mask, masks)
+        return self.attention.prepare_memory(annotations, mask, masks)
 
-    def start(self, memory: Memory) -> State:
-        """Return the state before the first token, its glimpse taken."""
+    def start(self, memory: EncoderMemory) -> State:
+        """Return the state before the first token, its context computed."""
         num_rows = memory.annotations.shape[0]
         by_table = None
         if memory.masks is None:
@@ -107,23 +107,23 @@ class Decoder(nn.Module):
         fixed = Shared(Fixed(*self._state_product(), by_table))
         return self._look(memory, self.initial.expand(num_rows, self.hidden), fixed)
 
-    def step(self, memory: Memory, state: State, tokens: Tensor, extra: Tensor | None = None) -> State:
+    def step(self, memory: EncoderMemory, state: State, tokens: Tensor, extra: Tensor | None = None) -> State:
         """Return the state after consuming tokens [B] and, where the decoder has one, the extra input [B, X]."""
         kept = None if memory.masks is None else memory.masks.decoder
         inputs = self._input_gates(tokens, extra, kept, by_table=state.fixed.content.token_gates)
         return self._look(memory, self._transition(state, inputs), state.fixed)
 
     def outputs(self, state: State) -> Tensor:
-        """Return the read-out [B, V] of a state."""
-        result: Tensor = self.read_out(self.features_of(state))
+        """Return the outputs [B, V] of a state."""
+        result: Tensor = self.output_layer(self.features_of(state))
         return result
 
     def features_of(self, state: State) -> Tensor:
-        """Return what the read-out of a state is made from, [s; c] with its dropout, [B, H + C]."""
-        return masked(torch.cat([state.hidden, state.glimpse], dim=-1), state.kept)
+        """Return the output layer's input of a state, [s; c] with its dropout, [B, H + C]."""
+        return masked(torch.cat([state.hidden, state.context], dim=-1), state.kept)
 
-    def run(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return read-outs [B, T, V] and states [B, T, H] at every step of given tokens [B, T].
+    def run(self, memory: EncoderMemory, tokens: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return outputs [B, T, V] and states [B, T, H] at every step of given tokens [B, T].
 
         Entry t is computed before token t is consumed, so it depends on tokens 0..t-1 only; the last token
         is never consumed. `extra` [B, T, X]: entry t is consumed together with token t - 1.
@@ -132,13 +132,13 @@ class Decoder(nn.Module):
         return self.read(features).padded(), states
 
     def read(self, features: Packed) -> Packed:
-        """Return the read-outs [N, V] of packed features."""
-        return features._replace(rows=self.read_out(features.rows))
+        """Return the outputs [N, V] of packed features."""
+        return features._replace(rows=self.output_layer(features.rows))
 
     def features(
-        self, memory: Memory, tokens: Tensor, extra: Tensor | None = None, mask: Tensor | None = None
+        self, memory: EncoderMemory, tokens: Tensor, extra: Tensor | None = None, mask: Tensor | None = None
     ) -> tuple[Packed, Tensor]:
-        """Return what the read-outs of `run` are made from, [s; c] with its dropout, packed, and states [B, T, H].
+        """Return what the outputs of `run` are made from, [s; c] with its dropout, packed, and states [B, T, H].
 
         Where a mask [B, T] is False nothing is computed: states there have no meaning.
         """
@@ -146,8 +146,8 @@ class Decoder(nn.Module):
         if plain_loops():
             return self._features_plainly(memory, tokens, extra, counted)
         packing = pack(counted)
-        following = packing.places[packing.num_first :]
-        rows = packing.places // tokens.shape[1]
+        following = packing.positions[packing.num_first :]
+        rows = packing.positions // tokens.shape[1]
         kept = memory.masks
         inputs = self._input_gates(
             tokens.reshape(-1)[following - 1],
@@ -155,38 +155,38 @@ class Decoder(nn.Module):
             None if kept is None else kept.decoder,
             rows[packing.num_first :],
         )
-        states, glimpses = attended_scan(
+        states, contexts = attended_scan(
             packing,
             inputs,
             self.initial,
             memory[:3],
             *self._state_product(),
-            self.glimpse_gates.weight,
+            self.context_gates.weight,
         )
-        read = masked(torch.cat([states, glimpses], dim=1), None if kept is None else kept.features, rows)
-        features = Packed(read, packing.places, (tokens.shape[0], tokens.shape[1]))
+        read = masked(torch.cat([states, contexts], dim=1), None if kept is None else kept.features, rows)
+        features = Packed(read, packing.positions, (tokens.shape[0], tokens.shape[1]))
         return features, features.spread(states)
 
     def _features_plainly(
-        self, memory: Memory, tokens: Tensor, extra: Tensor | None, mask: Tensor
+        self, memory: EncoderMemory, tokens: Tensor, extra: Tensor | None, mask: Tensor
     ) -> tuple[Packed, Tensor]:
-        """The reference for `features`: the same equations, one step after the other, for all places."""
+        """`features` as one reads it: the same equations, one step after the other, for all positions."""
         kept = memory.masks
         inputs = self._input_gates(
             tokens[:, :-1], None if extra is None else extra[:, 1:], None if kept is None else kept.decoder
         )
         fixed = Shared(Fixed(*self._state_product(), None))
         state = self._look(memory, self.initial.expand(memory.annotations.shape[0], self.hidden), fixed)
-        hiddens, glimpses = [state.hidden], [state.glimpse]
+        hiddens, contexts = [state.hidden], [state.context]
         for gates in inputs.unbind(dim=1):
             state = self._look(memory, self._transition(state, gates), fixed)
             hiddens.append(state.hidden)
-            glimpses.append(state.glimpse)
+            contexts.append(state.context)
         states = torch.stack(hiddens, dim=1)
-        features = torch.cat([states, torch.stack(glimpses, dim=1)], dim=2)
+        features = torch.cat([states, torch.stack(contexts, dim=1)], dim=2)
         return Packed.of(masked(features, None if kept is None else kept.features), mask), states
 
-    def attend(self, memory: Memory, tokens: Tensor, extra: Tensor | None = None) -> Tensor:
+    def attend(self, memory: EncoderMemory, tokens: Tensor, extra: Tensor | None = None) -> Tensor:
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t, as in `run`."""
         return self.attention.weights(self.run(memory, tokens, extra)[1], memory)
 
@@ -215,22 +215,22 @@ class Decoder(nn.Module):
         bias = torch.cat([self.state_gates.bias, query.new_zeros(query.shape[0])])
         return torch.cat([self.state_gates.weight, query]), bias, 2 * self.attention.energy.weight[0]
 
-    def _look(self, memory: Memory, hidden: Tensor, fixed: Shared[Fixed]) -> State:
+    def _look(self, memory: EncoderMemory, hidden: Tensor, fixed: Shared[Fixed]) -> State:
         weight, bias, energy, _ = fixed.content
         product = torch.addmm(bias, hidden, weight.t())
         size = 3 * self.hidden
         kernels = step_kernels(product)
         if kernels is not None:
-            glimpse = take_glimpse(kernels, product, energy, memory)
+            context = compute_context(kernels, product, energy, memory)
         else:
-            glimpse, _ = self.attention.glimpse(product[:, size:], energy, memory)
-        return State(hidden, glimpse, product[:, :size], fixed, None if memory.masks is None else memory.masks.features)
+            context, _ = self.attention.context(product[:, size:], energy, memory)
+        return State(hidden, context, product[:, :size], fixed, None if memory.masks is None else memory.masks.features)
 
     def _transition(self, state: State, inputs: Tensor) -> Tensor:
         """The next hidden state [B, H] from the input's share [B, 3H] of the gates."""
         kernels = step_kernels(state.hidden)
         if kernels is not None:
-            by_glimpse = torch.mm(state.glimpse, self.glimpse_gates.weight.t())
-            return next_hidden(kernels, inputs, by_glimpse, state.gates, state.hidden)
-        inputs = torch.addmm(inputs, state.glimpse, self.glimpse_gates.weight.t())
+            by_context = torch.mm(state.context, self.context_gates.weight.t())
+            return next_hidden(kernels, inputs, by_context, state.gates, state.hidden)
+        inputs = torch.addmm(inputs, state.context, self.context_gates.weight.t())
         return pass_gates(inputs, state.gates, state.hidden)

@@ -7,7 +7,7 @@ without dropout is unbiased for the policy with these masks, and its mean over m
 
 Who encodes without masks has no dropout: evaluation, search, targets. Nothing else switches it on or off.
 
-Shapes: B examples, E embedding, F features of the read-out.
+Shapes: B examples, E embedding, F features of the output layer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Masks(NamedTuple):
 
     encoder: Tensor  # [B, E], of the embeddings that the encoder reads
     decoder: Tensor  # [B, E], of the embeddings that the decoder reads
-    features: Tensor  # [B, F], of what the read-out is made from
+    features: Tensor  # [B, F], of the output layer's input
 
 
 def draw_masks(

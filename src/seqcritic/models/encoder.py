@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from seqcritic.models.dropout import masked
 from seqcritic.models.lookup import project_both_ways
 from seqcritic.models.recurrence import gated_scan, plain_loops
-from seqcritic.tensors.packing import pack, put_rows
+from seqcritic.tensors.packing import pack, scatter_rows
 
 
 class BidirectionalEncoder(nn.Module):
@@ -32,7 +32,7 @@ class BidirectionalEncoder(nn.Module):
             return read_plainly(self.recurrent, masked(self.embedding(tokens), kept), mask)
         packing = pack(mask)
         input_weights, state_weights, input_biases, state_biases = zip(*self.recurrent.all_weights, strict=True)
-        read = tokens.reshape(-1)[packing.places]
+        read = tokens.reshape(-1)[packing.positions]
         inputs = project_both_ways(
             self.embedding,
             torch.stack(input_weights),
@@ -40,12 +40,12 @@ class BidirectionalEncoder(nn.Module):
             read,
             packing.mirrored,
             kept,
-            packing.places // mask.shape[1],
+            packing.positions // mask.shape[1],
         )
         states = gated_scan(inputs, torch.stack(state_weights), torch.stack(state_biases), packing)
         # The second direction reads every row from its own last token; its states are every other row of H numbers.
-        places = torch.cat([2 * packing.places, 2 * packing.places[packing.mirrored] + 1])
-        return put_rows(states.flatten(0, 1), places, 2 * mask.numel()).view(*mask.shape, self.size)
+        positions = torch.cat([2 * packing.positions, 2 * packing.positions[packing.mirrored] + 1])
+        return scatter_rows(states.flatten(0, 1), positions, 2 * mask.numel()).view(*mask.shape, self.size)
 
 
 def read_plainly(recurrent: nn.GRU, inputs: Tensor, mask: Tensor) -> Tensor:
@@ -76,8 +76,8 @@ class WindowEncoder(nn.Module):
 
         `kept` [B, E]: what dropout keeps of each row's embeddings.
         """
-        places = torch.arange(tokens.shape[1], device=tokens.device).clamp(max=self.NUM_POSITIONS - 1)
-        inputs = masked(self.embedding(tokens) + self.position(places), kept) * mask[:, :, None]
+        positions = torch.arange(tokens.shape[1], device=tokens.device).clamp(max=self.NUM_POSITIONS - 1)
+        inputs = masked(self.embedding(tokens) + self.position(positions), kept) * mask[:, :, None]
         sums = self._window_sum(inputs.transpose(1, 2)).transpose(1, 2)
         counts = self._window_sum(mask[:, None, :].to(inputs.dtype)).transpose(1, 2)
         return sums / counts.clamp(min=1)

@@ -5,7 +5,8 @@
 Greedy search, sampling and beam search go on with all members at once, each from its own states. Memory and state are
 tuples of the members' own.
 
-Shapes: B rows, T tokens, V vocabulary, H the members' views side by side, N counted tokens, W hypotheses of an example.
+Shapes: B rows, T tokens, V vocabulary, H the members' views side by side, N unmasked tokens, W hypotheses of an
+example.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class EnsembleSearcher:
         return tuple(searcher.start() for searcher in self.searchers)
 
     def step(self, live: Parts, parents: Tensor, tokens: Tensor) -> Parts:
-        """The hypotheses that continue those at places `parents` with `tokens`, both [R * W]."""
+        """The hypotheses that continue those at positions `parents` with `tokens`, both [R * W]."""
         return tuple(each.step(own, parents, tokens) for each, own in zip(self.searchers, live, strict=True))
 
     def logits(self, live: Parts) -> Tensor:

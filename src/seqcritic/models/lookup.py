@@ -8,7 +8,7 @@ from torch.nn.functional import embedding as look_up
 from torch.nn.functional import linear
 
 from seqcritic.models.dropout import masked
-from seqcritic.tensors.packing import take_rows
+from seqcritic.tensors.packing import gather_rows
 
 
 def project_table(embedding: nn.Embedding, weight: Tensor, bias: Tensor, num_tokens: int) -> Tensor | None:
@@ -54,5 +54,5 @@ def project_both_ways(
         both = torch.cat([tokens, tokens[mirrored] + size])
         return look_up(both, tables.flatten(0, 1)).view(2, len(tokens), -1)
     embedded = masked(embedding(tokens), mask, rows)
-    both = torch.stack([embedded, take_rows(embedded, mirrored)])
+    both = torch.stack([embedded, gather_rows(embedded, mirrored)])
     return torch.baddbmm(bias[:, None], both, weight.transpose(1, 2))

@@ -4,7 +4,7 @@ The equations and the order of the steps are those of recurrence.py. What differ
 gates take the place of the products they are made from, and the attention's activations, which would be the largest
 array by far, are computed again.
 
-Shapes: B examples, N their tokens in packed order, S places of the memory, C their size, A attention size, H state,
+Shapes: B examples, N their tokens in packed order, S positions of the memory, C their size, A attention size, H state,
 D directions.
 """
 
@@ -98,45 +98,46 @@ class NativeAttendedScan(torch.autograd.Function):
         initial: Tensor,
         annotations: Tensor,
         keys: Tensor,
-        penalty: Tensor,
+        attention_bias: Tensor,
         weight: Tensor,
         bias: Tensor,
         energy: Tensor,
-        glimpse_weight: Tensor,
+        context_weight: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Return states [N, H] and glimpses [N, C]; shapes as in AttendedScan."""
-        inputs, annotations, keys, penalty, bias, energy = (
-            tensor.contiguous() for tensor in (inputs, annotations, keys, penalty, bias, energy)
+        """Return states [N, H] and contexts [N, C]; shapes as in AttendedScan."""
+        inputs, annotations, keys, attention_bias, bias, energy = (
+            tensor.contiguous() for tensor in (inputs, annotations, keys, attention_bias, bias, energy)
         )
-        (_, places, attention), memory_size = keys.shape, annotations.shape[2]
-        num_tokens, size, counts = len(packing.places), len(initial), packing.counts
+        (_, num_positions, attention), memory_size = keys.shape, annotations.shape[2]
+        num_tokens, size, counts = len(packing.positions), len(initial), packing.counts
         first = packing.num_first
         width = 3 * size + attention
         kept = num_tokens if recorded else first
         hiddens = inputs.new_empty(num_tokens, size)
-        glimpses = inputs.new_empty(num_tokens, memory_size)
-        products, weights, candidates = (inputs.new_empty(kept, wide) for wide in (width, places, size))
+        contexts = inputs.new_empty(num_tokens, memory_size)
+        products, weights, candidates = (inputs.new_empty(kept, wide) for wide in (width, num_positions, size))
         scratch = inputs.new_empty(first, 3 * size)
         hiddens[:first] = initial
-        inputs_at, hiddens_at, glimpses_at, products_at, weights_at, candidates_at = map(
-            _Rows, (inputs, hiddens, glimpses, products, weights, candidates)
+        inputs_at, hiddens_at, contexts_at, products_at, weights_at, candidates_at = map(
+            _Rows, (inputs, hiddens, contexts, products, weights, candidates)
         )
-        memory = [tensor.data_ptr() for tensor in (packing.order, keys, annotations, penalty)]
+        memory = [tensor.data_ptr() for tensor in (packing.order, keys, annotations, attention_bias)]
         bias_at, queries = bias.data_ptr(), 3 * size * bias.element_size()
-        transposed, glimpse_transposed = weight.t(), glimpse_weight.t()
-        hidden_rows, glimpse_rows = hiddens.split_with_sizes(counts), glimpses.split_with_sizes(counts)
+        transposed, context_transposed = weight.t(), context_weight.t()
+        hidden_rows, context_rows = hiddens.split_with_sizes(counts), contexts.split_with_sizes(counts)
         product_rows = products.split_with_sizes(counts) if recorded else [products[:count] for count in counts]
         start = 0
         for step, count in enumerate(counts):
             keep = start if recorded else 0
             torch.mm(hidden_rows[step], transposed, out=product_rows[step])
             kernels.attention_forward(
-                count, places, attention, memory_size, *memory, products_at[keep] + queries, width, bias_at + queries,
-                energy.data_ptr(), weights_at[keep], glimpses_at[start],
+                count, num_positions, attention, memory_size, *memory, products_at[keep] + queries, width,
+                bias_at + queries,
+                energy.data_ptr(), weights_at[keep], contexts_at[start],
             )  # fmt: skip
             if step + 1 < len(counts):
                 going, following = counts[step + 1], start + count
-                torch.mm(glimpse_rows[step][:going], glimpse_transposed, out=scratch[:going])
+                torch.mm(context_rows[step][:going], context_transposed, out=scratch[:going])
                 kernels.gate_forward(
                     going, size, inputs_at[following - first], scratch.data_ptr(), products_at[keep], width, bias_at,
                     hiddens_at[start], products_at[keep], width, candidates_at[keep], hiddens_at[following],
@@ -144,31 +145,31 @@ class NativeAttendedScan(torch.autograd.Function):
             start += count
         if recorded:
             ctx.save_for_backward(
-                annotations, keys, weight, energy, glimpse_weight, hiddens, glimpses, products, weights, candidates
+                annotations, keys, weight, energy, context_weight, hiddens, contexts, products, weights, candidates
             )
             ctx.packing, ctx.kernels = packing, kernels
-        return hiddens, glimpses
+        return hiddens, contexts
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_states: Tensor, by_glimpses: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of all tensors but the penalty."""
-        (annotations, keys, weight, energy, glimpse_weight, hiddens, glimpses, products, weights,
+    def backward(ctx: Any, by_states: Tensor, by_contexts: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of all tensors but the attention bias."""
+        (annotations, keys, weight, energy, context_weight, hiddens, contexts, products, weights,
          candidates) = ctx.saved_tensors  # fmt: skip
         packing: Packing = ctx.packing
         kernels: Kernels = ctx.kernels
         (num_tokens, size), first, counts, starts = hiddens.shape, packing.num_first, packing.counts, _starts(packing)
-        (_, places, attention), memory_size, width = keys.shape, annotations.shape[2], products.shape[1]
+        (_, num_positions, attention), memory_size, width = keys.shape, annotations.shape[2], products.shape[1]
         to_inputs = hiddens.new_empty(num_tokens - first, 3 * size)
         to_products = torch.empty_like(products)
-        to_states, to_glimpses = (
-            tensor.clone(memory_format=torch.contiguous_format) for tensor in (by_states, by_glimpses)
+        to_states, to_contexts = (
+            tensor.clone(memory_format=torch.contiguous_format) for tensor in (by_states, by_contexts)
         )
         to_keys, to_annotations, to_energy = map(torch.zeros_like, (keys, annotations, energy))
-        work = weights.new_empty(places)
-        (inputs_at, hiddens_at, products_at, weights_at, candidates_at, to_states_at, to_glimpses_at,
+        work = weights.new_empty(num_positions)
+        (inputs_at, hiddens_at, products_at, weights_at, candidates_at, to_states_at, to_contexts_at,
          to_products_at) = map(
-            _Rows, (to_inputs, hiddens, products, weights, candidates, to_states, to_glimpses, to_products)
+            _Rows, (to_inputs, hiddens, products, weights, candidates, to_states, to_contexts, to_products)
         )  # fmt: skip
         memory = [tensor.data_ptr() for tensor in (packing.order, keys, annotations)]
         queries = 3 * size * hiddens.element_size()
@@ -182,19 +183,20 @@ class NativeAttendedScan(torch.autograd.Function):
                     hiddens_at[start], inputs_at[following - first], to_products_at[start], width, to_states_at[start],
                 )  # fmt: skip
                 by_gates = to_inputs[following - first : following - first + going]
-                to_glimpses[start : start + going].addmm_(by_gates, glimpse_weight)
+                to_contexts[start : start + going].addmm_(by_gates, context_weight)
             if going < count:
                 to_products[start + going : start + count, : 3 * size] = 0
             kernels.attention_backward(
-                count, places, attention, memory_size, *memory, products_at[start] + queries, width, energy.data_ptr(),
-                weights_at[start], to_glimpses_at[start], work.data_ptr(), to_products_at[start] + queries, width,
+                count, num_positions, attention, memory_size, *memory, products_at[start] + queries, width,
+                energy.data_ptr(),
+                weights_at[start], to_contexts_at[start], work.data_ptr(), to_products_at[start] + queries, width,
                 to_keys.data_ptr(), to_energy.data_ptr(),
             )  # fmt: skip
             state_rows[step].addmm_(product_rows[step], weight)
         counted = torch.tensor(counts, device=weights.device)
         kernels.sum_of_products(
-            len(counts), counted.data_ptr(), packing.order.data_ptr(), places, memory_size, weights.data_ptr(),
-            to_glimpses.data_ptr(), to_annotations.data_ptr(),
+            len(counts), counted.data_ptr(), packing.order.data_ptr(), num_positions, memory_size, weights.data_ptr(),
+            to_contexts.data_ptr(), to_annotations.data_ptr(),
         )  # fmt: skip
         return (
             None,
@@ -208,7 +210,7 @@ class NativeAttendedScan(torch.autograd.Function):
             to_products.t() @ hiddens,
             to_products.sum(dim=0),
             to_energy,
-            to_inputs.t() @ _previous(glimpses, packing, dim=0),
+            to_inputs.t() @ _previous(contexts, packing, dim=0),
         )
 
 
@@ -224,7 +226,7 @@ class _Rows:
 
 
 def _starts(packing: Packing) -> list[int]:
-    """Return the packed place of each step's first row."""
+    """Return the packed position of each step's first row."""
     return [end - count for end, count in zip(accumulate(packing.counts), packing.counts, strict=True)]
 
 

@@ -3,13 +3,13 @@
 PyTorch's own graph of such a loop makes one small product for every weight gradient at every step, and keeps and frees
 dozens of small tensors. Here a step of the backward pass does only what the step before it needs; all weight gradients
 are one product each after the loop, and what a gate contributes to its derivative is computed for all steps at once.
-`reference_loops` gives the straightforward loops, which the tests hold ours to.
+`use_plain_loops` gives the straightforward loops, which the tests hold ours to.
 
 A gate step, with inputs i and recurrent part p = W s + b, each of three parts:
 
     r, z = σ(i_rz + p_rz),   n = tanh(i_n + r p_n),   s' = n + z (s − n)
 
-Shapes: B examples, N their tokens in packed order, S places of the memory, C their size, A attention size, H state.
+Shapes: B examples, N their tokens in packed order, S positions of the memory, C their size, A attention size, H state.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from torch.autograd.function import once_differentiable
 
 from seqcritic.models.native_recurrence import NativeAttendedScan, NativeGatedScan
 from seqcritic.native.kernels import kernels_for
-from seqcritic.tensors.packing import Packing, put_rows, take_rows
+from seqcritic.tensors.packing import Packing, gather_rows, scatter_rows
 
 aten = torch.ops.aten
 _plain = False
 
 
 def plain_loops() -> bool:
-    """Whether the reference loops are asked for, or needed: mixed precision chooses a type for every operation."""
+    """Whether the plain loops are asked for, or needed: mixed precision chooses a type for every operation."""
     return _plain or any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda", "mps"))
 
 
 @contextmanager
-def reference_loops() -> Iterator[None]:
+def use_plain_loops() -> Iterator[None]:
     """Use PyTorch's graph of the straightforward loops in place of ours, for tests and benchmarks."""
     global _plain
     before, _plain = _plain, True
@@ -125,9 +125,9 @@ class GatedScan(torch.autograd.Function):
 
 
 class AttendedScan(torch.autograd.Function):
-    """The decoder's loop: a glimpse with the present state, a gate step with it, and so on.
+    """The decoder's loop: a context with the present state, a gate step with it, and so on.
 
-    [p_t | q_t] = W s_t + b,   α_t = softmax(σ(keys + q_t) v + penalty),   c_t = Σ_j α_tj h_j
+    [p_t | q_t] = W s_t + b,   α_t = softmax(σ(keys + q_t) v + attention_bias),   c_t = Σ_j α_tj h_j
     i_t = x_t + G c_t,   s_{t+1} = gate step(i_t, p_t, s_t)
     """
 
@@ -140,29 +140,29 @@ class AttendedScan(torch.autograd.Function):
         initial: Tensor,
         annotations: Tensor,
         keys: Tensor,
-        penalty: Tensor,
+        attention_bias: Tensor,
         weight: Tensor,
         bias: Tensor,
         energy: Tensor,
-        glimpse_weight: Tensor,
+        context_weight: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Return states [N, H] and glimpses [N, C]; what backward needs is kept only where it is recorded.
+        """Return states [N, H] and contexts [N, C]; what backward needs is kept only where it is recorded.
 
         Inputs x of the second step and those after it [N − num_first, 3H], initial state [H], annotations [B, S, C],
-        keys [B, S, A] and penalty [B, S] of the rows in the packing's order, weight [3H + A, H] and bias [3H + A] of
-        the state's one product, energy v [A], glimpse weight G [3H, C].
+        keys [B, S, A] and attention bias [B, S] of the rows in the packing's order, weight [3H + A, H] and bias [3H +
+        A] of the state's one product, energy v [A], context weight G [3H, C].
         """
-        batch, places, attention = keys.shape
-        num_tokens, size, first = len(packing.places), len(initial), packing.num_first
+        batch, num_positions, attention = keys.shape
+        num_tokens, size, first = len(packing.positions), len(initial), packing.num_first
         kept = num_tokens if recorded else batch
         hiddens = inputs.new_empty(num_tokens, size)
-        glimpses = inputs.new_empty(num_tokens, annotations.shape[2])
+        contexts = inputs.new_empty(num_tokens, annotations.shape[2])
         products = inputs.new_empty(kept, 3 * size + attention)
-        activations = inputs.new_empty(kept, places, attention)
-        weights = inputs.new_empty(kept, 1, places)
+        activations = inputs.new_empty(kept, num_positions, attention)
+        weights = inputs.new_empty(kept, 1, num_positions)
         gates = inputs.new_empty(kept, 2 * size)
         candidates = inputs.new_empty(kept, size)
-        transposed, glimpse_transposed = weight.t(), glimpse_weight.t()
+        transposed, context_transposed = weight.t(), context_weight.t()
         hiddens[:first] = initial
         steps = _steps(packing)
         for step, rows in enumerate(steps):
@@ -170,14 +170,14 @@ class AttendedScan(torch.autograd.Function):
             keep = rows if recorded else slice(0, count)
             product = torch.addmm(bias, hiddens[rows], transposed, out=products[keep])
             activation = torch.add(keys[:count], product[:, None, 3 * size :], out=activations[keep]).sigmoid_()
-            energies = torch.addmv(penalty[:count].view(-1), activation.view(-1, attention), energy)
-            torch.softmax(energies.view(count, 1, places), dim=2, out=weights[keep])
-            torch.bmm(weights[keep], annotations[:count], out=glimpses[rows].unsqueeze(1))
+            energies = torch.addmv(attention_bias[:count].view(-1), activation.view(-1, attention), energy)
+            torch.softmax(energies.view(count, 1, num_positions), dim=2, out=weights[keep])
+            torch.bmm(weights[keep], annotations[:count], out=contexts[rows].unsqueeze(1))
             if step + 1 < len(steps):
                 following = steps[step + 1]
                 going = following.stop - following.start
                 to = slice(following.start - first, following.stop - first)
-                gate_inputs = torch.addmm(inputs[to], glimpses[rows][:going], glimpse_transposed)
+                gate_inputs = torch.addmm(inputs[to], contexts[rows][:going], context_transposed)
                 keep = to if recorded else slice(0, going)
                 gate_step(
                     gate_inputs, product[:going], hiddens[rows][:going], gates[keep], candidates[keep],
@@ -185,28 +185,28 @@ class AttendedScan(torch.autograd.Function):
                 )  # fmt: skip
         if recorded:
             ctx.save_for_backward(
-                annotations, weight, energy, glimpse_weight, hiddens, glimpses, products, activations, weights,
+                annotations, weight, energy, context_weight, hiddens, contexts, products, activations, weights,
                 gates[: num_tokens - first], candidates[: num_tokens - first],
             )  # fmt: skip
             ctx.packing = packing
-        return hiddens, glimpses
+        return hiddens, contexts
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_states: Tensor, by_glimpses: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of all tensors but the penalty."""
-        (annotations, weight, energy, glimpse_weight, hiddens, glimpses, products, activations, weights, gates,
+    def backward(ctx: Any, by_states: Tensor, by_contexts: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of all tensors but the attention bias."""
+        (annotations, weight, energy, context_weight, hiddens, contexts, products, activations, weights, gates,
          candidates) = ctx.saved_tensors  # fmt: skip
         packing: Packing = ctx.packing
         size, first = hiddens.shape[1], packing.num_first
-        batch, (_, places, attention) = len(annotations), activations.shape
+        batch, (_, num_positions, attention) = len(annotations), activations.shape
         before = hiddens.index_select(0, packing.previous)
         by_inputs, by_recurrent = gate_slopes(products.index_select(0, packing.previous), gates, candidates, before)
         to_inputs = torch.empty_like(by_inputs)  # [N − first, 3, H]
         to_products = torch.empty_like(products)
-        to_glimpses = by_glimpses.clone(memory_format=torch.contiguous_format)
+        to_contexts = by_contexts.clone(memory_format=torch.contiguous_format)
         to_energies = torch.empty_like(weights)  # [N, 1, S]
-        to_keys = activations.new_zeros(batch, places, attention)
+        to_keys = activations.new_zeros(batch, num_positions, attention)
         to_states = by_states.clone(memory_format=torch.contiguous_format)
         steps = _steps(packing)
         for step in reversed(range(len(steps))):
@@ -218,13 +218,13 @@ class AttendedScan(torch.autograd.Function):
                 total, at = to_states[following], slice(following.start - first, following.stop - first)
                 on = slice(rows.start, rows.start + going)
                 torch.mul(total[:, None], by_inputs[at], out=to_inputs[at])
-                to_glimpses[on].addmm_(to_inputs[at].view(going, 3 * size), glimpse_weight)
+                to_contexts[on].addmm_(to_inputs[at].view(going, 3 * size), context_weight)
                 torch.mul(total[:, None], by_recurrent[at], out=to_products[on, : 3 * size].view(going, 3, size))
                 to_states[on].addcmul_(total, gates[at, size:])
             to_products[rows.start + going : rows.stop, : 3 * size] = 0
-            to_weights = torch.bmm(to_glimpses[rows].unsqueeze(1), annotations[:count].transpose(1, 2))
+            to_weights = torch.bmm(to_contexts[rows].unsqueeze(1), annotations[:count].transpose(1, 2))
             to_energies[rows] = aten._softmax_backward_data(to_weights, weights[rows], 2, weights.dtype)
-            spread = to_energies[rows].view(count, places, 1).expand(count, places, attention)
+            spread = to_energies[rows].view(count, num_positions, 1).expand(count, num_positions, attention)
             to_activations = aten.sigmoid_backward(spread, activations[rows])
             to_keys[:count] += to_activations
             torch.mul(to_activations.sum(dim=1), energy, out=to_products[rows, 3 * size :])
@@ -235,18 +235,18 @@ class AttendedScan(torch.autograd.Function):
             None,
             flat_inputs,
             to_states[:first].sum(dim=0),
-            _sum_of_products(weights[:, 0], to_glimpses, packing, batch),
+            _sum_of_products(weights[:, 0], to_contexts, packing, batch),
             to_keys * energy,
             None,
             to_products.t() @ hiddens,
             to_products.sum(dim=0),
             activations.view(-1, attention).t() @ to_energies.view(-1),
-            flat_inputs.t() @ glimpses.index_select(0, packing.previous),
+            flat_inputs.t() @ contexts.index_select(0, packing.previous),
         )
 
 
 def _steps(packing: Packing) -> list[slice]:
-    """Return the packed places of every step."""
+    """Return the packed positions of every step."""
     ends = list(accumulate(packing.counts))
     return [slice(end - count, end) for end, count in zip(ends, packing.counts, strict=True)]
 
@@ -254,10 +254,10 @@ def _steps(packing: Packing) -> list[slice]:
 def _sum_of_products(weights: Tensor, values: Tensor, packing: Packing, batch: int) -> Tensor:
     """Return Σ_t w_t v_tᵀ, [B, S, C], of packed weights [N, S] and values [N, C]: one product a row."""
     num_steps = len(packing.counts)
-    places = torch.cat(
+    positions = torch.cat(
         [torch.arange(count, device=weights.device) * num_steps + step for step, count in enumerate(packing.counts)]
     )
-    padded = (put_rows(rows, places, batch * num_steps).view(batch, num_steps, -1) for rows in (weights, values))
+    padded = (scatter_rows(rows, positions, batch * num_steps).view(batch, num_steps, -1) for rows in (weights, values))
     by_weight, by_value = padded
     return torch.bmm(by_weight.transpose(1, 2), by_value)
 
@@ -276,7 +276,7 @@ def gated_scan(inputs: Tensor, weight: Tensor, bias: Tensor, packing: Packing) -
 def attended_scan(
     packing: Packing, inputs: Tensor, initial: Tensor, memory: tuple[Tensor, Tensor, Tensor], *weights: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return states [N, H] and glimpses [N, C]; see AttendedScan. The memory's rows are in the batch's own order."""
+    """Return states [N, H] and contexts [N, C]; see AttendedScan. The memory's rows are in the batch's own order."""
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (inputs, initial, *memory, *weights))
     kernels = kernels_for(inputs)
     result: tuple[Tensor, Tensor]
@@ -285,7 +285,7 @@ def attended_scan(
             kernels, packing, recorded, inputs, initial, *memory, *weights
         )
     else:
-        ordered = (take_rows(field, packing.order) for field in memory)
+        ordered = (gather_rows(field, packing.order) for field in memory)
         result = AttendedScan.apply(  # type: ignore[no-untyped-call]
             packing, recorded, inputs, initial, *ordered, *weights
         )

@@ -24,21 +24,21 @@ class NetworkSettings(Section):
         0.0,
         ge=0,
         lt=1,
-        description="of embeddings and read-out, the same units at all steps of a sequence; none in the paper",
+        description="of embeddings and output layer, the same units at all steps of a sequence; none in the paper",
     )
     tied: bool = Field(False, description="read out through the decoder's own embedding")
-    read_out: Size | None = Field(
+    output_width: Size | None = Field(
         None,
-        description="width of a tanh layer between state and glimpse and the matrix of the read-out; null: none. "
-        "A tied read-out has a linear layer as wide as the embedding",
+        description="width of a tanh layer between state and context and the matrix of the output layer; null: none. "
+        "A tied output layer has a linear layer as wide as the embedding",
     )
 
     @model_validator(mode="after")
     def _widths_agree(self) -> Self:
-        if self.tied and self.read_out not in (None, self.embedding):
+        if self.tied and self.output_width not in (None, self.embedding):
             raise ValueError(
-                f"{self.section}.read_out: a tied read-out is as wide as the embedding ({self.embedding}), "
-                f"not {self.read_out}; leave read_out null or tied false"
+                f"{self.section}.output_width: a tied output layer is as wide as the embedding ({self.embedding}), "
+                f"not {self.output_width}; leave output_width null or tied false"
             )
         return self
 
@@ -77,6 +77,6 @@ class GruCriticSettings(NetworkSettings, CriticSettings):
                 "critic.from_actor: the critic would read the reference with what the actor reads the source with: it "
                 "needs the spelling task, whose sides share their tokens, actor.encoder=bidirectional and no actor.tied"
             )
-        for size in ("embedding", "hidden", "attention", "read_out", "tied"):
+        for size in ("embedding", "hidden", "attention", "output_width", "tied"):
             if getattr(self, size) != getattr(actor, size):
                 raise ValueError(f"critic.from_actor: critic.{size} must be actor.{size}, {getattr(actor, size)}")

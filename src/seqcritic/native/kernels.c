@@ -4,7 +4,7 @@
    Rows are independent of each other: what comes out for one does not depend on which others are in the batch. No
    option of the compiler that ignores NaN is used: NaN in gives NaN out.
 
-   Sizes: H state, S places of the memory, C their size, A attention size. A `stride` counts numbers from one row to the
+   Sizes: H state, S positions of the memory, C their size, A attention size. A `stride` counts numbers from one row to the
    next; arrays without one are contiguous. `order` says which row of the memory a row attends to. */
 
 #include <math.h>
@@ -159,21 +159,21 @@ static void add_rows(size S, size n, const real *weight, const real *rows, real 
     }
 }
 
-/* alpha = softmax(sigma(keys + query) energy + penalty), glimpse = sum_j alpha_j annotation_j. Adds the bias to the
-   query, where the way back looks for it. A place whose penalty is -inf is not looked at. */
+/* alpha = softmax(sigma(keys + query) energy + attention_bias), context = sum_j alpha_j annotation_j. Adds the bias to the
+   query, where the way back looks for it. A position whose attention bias is -inf is not looked at. */
 void attention_forward(size rows, size S, size A, size C, const int64_t *order, const real *keys,
-                       const real *annotations, const real *penalty, real *queries, size query_stride,
-                       const real *bias, const real *energy, real *weights, real *glimpses) {
+                       const real *annotations, const real *attention_bias, real *queries, size query_stride,
+                       const real *bias, const real *energy, real *weights, real *contexts) {
     real work[CHUNK] = {0};
     for (size row = 0; row < rows; row++) {
         size at = (order ? (size)order[row] : row) * S;
-        real *q = queries + row * query_stride, *w = weights + row * S, *glimpse = glimpses + row * C;
+        real *q = queries + row * query_stride, *w = weights + row * S, *context = contexts + row * C;
         real highest = -INFINITY, total = 0;
 #pragma omp simd
         for (size a = 0; a < A; a++) q[a] += bias[a];
         for (size j = 0; j < S; j++) {
             const real *key = keys + (at + j) * A;
-            real sum = penalty[at + j];
+            real sum = attention_bias[at + j];
             for (size start = 0, width; sum != -INFINITY && start < A; start += width) {
                 width = smaller(A - start, CHUNK);
 #pragma omp simd
@@ -188,22 +188,22 @@ void attention_forward(size rows, size S, size A, size C, const int64_t *order, 
         for (size j = 0; j < S; j++) w[j] = w[j] - highest < (real)LOWEST ? 0 : exponential(w[j] - highest);
         for (size j = 0; j < S; j++) total += w[j];
         for (size j = 0; j < S; j++) w[j] /= total;
-        memset(glimpse, 0, C * sizeof(real));
-        add_rows(S, C, w, annotations + at * C, glimpse);
+        memset(context, 0, C * sizeof(real));
+        add_rows(S, C, w, annotations + at * C, context);
     }
 }
 
-/* From the gradients of the glimpses those of the queries; adds to those of the keys, which the caller multiplies by
+/* From the gradients of the contexts those of the queries; adds to those of the keys, which the caller multiplies by
    `energy` after the last step, and of `energy` itself. A place of weight 0 gets 0. `to_energies` has room for
    those of one row. */
 void attention_backward(size rows, size S, size A, size C, const int64_t *order, const real *keys,
                         const real *annotations, const real *queries, size query_stride, const real *energy,
-                        const real *weights, const real *to_glimpses, real *to_energies, real *to_queries,
+                        const real *weights, const real *to_contexts, real *to_energies, real *to_queries,
                         size to_query_stride, real *to_keys, real *to_energy) {
     real work[CHUNK] = {0};
     for (size row = 0; row < rows; row++) {
         size at = (order ? (size)order[row] : row) * S;
-        const real *w = weights + row * S, *t = to_glimpses + row * C, *q = queries + row * query_stride;
+        const real *w = weights + row * S, *t = to_contexts + row * C, *q = queries + row * query_stride;
         real *te = to_energies, *tq = to_queries + row * to_query_stride, mean = 0;
         for (size j = 0; j < S; j++) {
             const real *annotation = annotations + (at + j) * C;

@@ -17,7 +17,7 @@ class Progress:
         self._last = time.monotonic()
 
     def tick(self, activity: str, amount: int, show: Callable[[int], str]) -> None:
-        """Say how far the task is, unless that was said a moment ago; cheap enough for every line of a file."""
+        """Say how far the task is, unless that was said just before; cheap enough for every line of a file."""
         now = time.monotonic()
         if now - self._last >= self._seconds:
             self._last = now

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from seqcritic.report.formats import ABSENT, format_count, format_score, format_share
+from seqcritic.report.formats import ABSENT, format_count, format_percent, format_score
 from seqcritic.report.records import Flag, Known, Number, Record, Whole
 from seqcritic.report.tables import Column, list_cells
 
@@ -64,7 +64,7 @@ def list_ablation_columns(ablation: Ablation) -> tuple[Column, ...]:
         ("gain", "better by", lambda row: _format_gain(ablation.gain(row.score), row)),
         ("seeds", "by seed", lambda row: " ".join(format_score(score) for score in row.seed_scores)),
         ("last", "last", lambda row: format_score(_mean(row.last_scores))),
-        ("critic", "critic explains", lambda row: format_share(row.critic_explains)),
+        ("critic", "critic explains", lambda row: format_percent(row.critic_explains)),
         ("updates", "updates", lambda row: format_count(row.updates)),
         ("paper", "paper's BLEU", lambda row: format_score(row.paper_score)),
         ("paper-gain", "paper better by", lambda row: f"{ablation.paper_gain(row):+.1f}%"),

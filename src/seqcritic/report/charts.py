@@ -325,7 +325,7 @@ def _row_y(index: int) -> float:
 
 
 def draw_forecast(table: ValueTable, summaries: Sequence[str], width: int = 960, height: int = 330) -> Markup:
-    """Draw forecast, truth and rewards over the steps of a prediction; the tokens taken stand beneath."""
+    """Draw forecast, truth and rewards over the steps of a prediction; the chosen tokens stand beneath."""
     values = [step.value for step in table.steps]
     drawn = value_range([*values, *(step.reward for step in table.steps), *table.collected, *table.remaining])
     names = [shorten(show_token(step.token), 96) for step in table.steps]
@@ -350,7 +350,7 @@ def draw_forecast(table: ValueTable, summaries: Sequence[str], width: int = 960,
         dots = [] if dash else [draw_dot(x, y, 3, PALETTE[style]) for x, y in places]
         path = draw_path(places, "main", PALETTE[style], 2.2, dash)
         parts.append(element("g", {"class": f"method method-{style}"}, path, *dots))
-    told = "value of the token taken, rewards still to come and rewards collected, at each step"
+    told = "value of the chosen token, rewards still to come and rewards collected, at each step"
     return draw_svg(width, height, told, parts)
 
 

@@ -145,9 +145,9 @@ class Comparison(Record):
         return tuple(row for row in self.rows if scores.get(row.label) == best)
 
     def valid_score(self, row: MethodRow) -> float | None:
-        """Return the validation score of the actors that were judged, the mean over seeds; None where none is known.
+        """Return the validation score of the actors that were evaluated, the mean over seeds; None where none is known.
 
-        Of each run the best actor on valid is judged, so this is the mean of the best points of its curves.
+        Of each run the best actor on valid is evaluated, so this is the mean of the best points of its curves.
         """
         better = min if self.lower_is_better else max
         curves = [curve for curve in self.curves if curve.label == row.label]

@@ -18,8 +18,8 @@ from seqcritic.report.formats import (
     format_interval,
     format_minutes,
     format_p_value,
+    format_percent,
     format_score,
-    format_share,
 )
 from seqcritic.report.tables import Column, list_cells, markdown_columns, open_grid
 
@@ -54,7 +54,7 @@ def list_columns(comparison: Comparison) -> tuple[Column, ...]:
                 ("beam-spread", f"sd over seeds, {beam}", write_spread),
             )
     if any(row.critic_explains is not None for row in rows):
-        columns += list_cells(rows, ("critic", "critic explains", lambda row: format_share(row.critic_explains)))
+        columns += list_cells(rows, ("critic", "critic explains", lambda row: format_percent(row.critic_explains)))
     columns += list_cells(
         rows,
         ("updates", "updates", lambda row: format_count(row.updates)),
@@ -168,7 +168,7 @@ def comparison_table(comparison: Comparison) -> Table:
         if len(comparison.rows) > 1:
             beneath.append(f"valid {write_valid(comparison, row)}")
         if row.critic_explains is not None:
-            beneath.append(f"critic explains {format_share(row.critic_explains)}")
+            beneath.append(f"critic explains {format_percent(row.critic_explains)}")
         lines.append(_write_line(_break_label(row.label, room), beneath, shown, index))
         if comparison.with_beam is not None:
             label = _break_label(f"  {name_beam(row)}, ρ {write_rhos(row)}", room)

@@ -73,7 +73,7 @@ class TokenValues:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRow:
-    """The estimators at one moment of one run."""
+    """The estimators at one checkpoint of one run."""
 
     label: str
     method: str

@@ -1,4 +1,5 @@
-"""A diagnosis in words, numbers and pictures: the columns of its table, its headline, and its figures over moments."""
+"""A diagnosis in words, numbers and pictures: the columns of its table, its headline, and its figures over
+checkpoints."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ MEANINGS = {
 
 
 def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
-    """List what the table of one moment shows."""
+    """List what the table of one checkpoint shows."""
     columns = list_cells(
         row.estimators,
         ("method", "estimator", lambda one: MEANINGS[one.name]),
@@ -39,7 +40,7 @@ def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
 
 
 def describe_moment(row: DiagnosisRow) -> str:
-    """Say how the figures of one moment were made, and whether the truth is known well enough."""
+    """Say how the figures of one checkpoint were made, and whether the truth is known well enough."""
     known = (
         f"The true gradient is known to {row.gradient_error:.1%} of its length"
         if math.isfinite(row.gradient_error)
@@ -65,7 +66,7 @@ def _describe_tokens(values: TokenValues | None) -> str:
 
 
 def write_verdict(row: DiagnosisRow) -> str:
-    """Say in a sentence or two what one moment shows."""
+    """Say in a sentence or two what one checkpoint shows."""
     critic = row.estimator(ACTOR_CRITIC)
     linear, with_critic = row.estimator("reinforce"), row.estimator("reinforce-critic")
     worth = (
@@ -126,7 +127,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class MomentPicture:
-    """One figure of every estimator, from moment to moment."""
+    """One figure of every estimator, from checkpoint to checkpoint."""
 
     title: str
     dot_of: Callable[[EstimatorRow], Dot]

@@ -26,7 +26,7 @@ def format_p_value(p_value: float | None) -> str:
     return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def format_share(share: float | None) -> str:
+def format_percent(share: float | None) -> str:
     """Write a share of a whole in percent."""
     if share is None or not math.isfinite(share):
         return ABSENT

@@ -48,7 +48,7 @@ def list_caveats(comparison: Comparison) -> tuple[str, ...]:
     unmoved = [curve for curve in comparison.curves if _never_beats_its_start(curve, comparison.lower_is_better)]
     if unmoved:
         caveats.append(
-            "Never better on valid than the actor it started from, which is what was judged: "
+            "Never better on valid than the actor it started from, which is what was evaluated: "
             f"{_name_runs(unmoved, comparison)}."
         )
     return tuple(caveats)

@@ -34,17 +34,17 @@ from seqcritic.report.diagnosis_tables import (
 )
 from seqcritic.report.differences import Difference, Kind, Piece, compare_characters, compare_words
 from seqcritic.report.formats import (
+    format_percent,
     format_probability,
     format_reward,
     format_score,
-    format_share,
     format_sum,
     format_value,
 )
 from seqcritic.report.headline import list_caveats, write_headline
 from seqcritic.report.scales import Range, value_range
 from seqcritic.report.svg import PALETTE, replace_forbidden, style_of, text_width
-from seqcritic.report.tables import NEXT_SIGN, TAKEN_SIGN, Column
+from seqcritic.report.tables import CHOSEN_SIGN, NEXT_SIGN, Column
 from seqcritic.report.values import ValueTable, show_token
 
 BENEATH = ("seeds", "spread", "beam-seeds", "beam-spread", "critic")  # columns that stand beneath the label
@@ -87,14 +87,14 @@ def render_page(comparison: Comparison) -> str:
 
 
 def render_diagnosis(diagnosis: Diagnosis) -> str:
-    """Render a diagnosis: what each estimator's error is made of, at one or several moments."""
+    """Render a diagnosis: what each estimator's error is made of, at one or several checkpoints."""
     rows = diagnosis.rows
     content = {
         "title": "Bias and variance of the gradient",
         "verdict": write_verdict(rows[-1]) if rows else "",
         "legend": LEGEND,
         "pictures": _draw_moments(rows) if len(rows) > 1 else [],
-        "moments": [
+        "checkpoints": [
             {
                 "title": f"{row.label} ({row.method}, {row.updates:,} updates)",
                 "verdict": write_verdict(row),
@@ -121,7 +121,7 @@ def render_values(table: ValueTable) -> str:
         f"Score: {table.score_name}. The rewards of all tokens add up to it.",
         "Q̂ of a token is the critic's forecast of the rewards from that token on, if the actor then went on by drawing "
         "tokens from its probabilities. Where it takes the likeliest instead, more may come than was forecast.",
-        f"At {num_agreed} of {len(steps)} steps the token taken is also the critic's first choice; at {num_known} "
+        f"At {num_agreed} of {len(steps)} steps the chosen token is also the critic's first choice; at {num_known} "
         f"the reference's next token is among the critic's {max(len(step.best) for step in steps)} best.",
         table.note,
     ]
@@ -142,11 +142,11 @@ def render_values(table: ValueTable) -> str:
         "forecast": (draw_forecast(table, summaries), draw_forecast(table, summaries, width=420, height=300)),
         "expected": expected,
         "collected": table.collected,
-        "scale": value_range([one.value for step in steps for one in (*step.best, step.taken)]),
+        "scale": value_range([one.value for step in steps for one in (*step.best, step.chosen)]),
         "unit_scale": Range(0, 1),
         "strong": _STRONG,
         "many_columns": _MANY_COLUMNS,
-        "taken_sign": TAKEN_SIGN,
+        "chosen_sign": CHOSEN_SIGN,
         "next_sign": NEXT_SIGN,
     }
     return _compose(
@@ -217,7 +217,7 @@ def _list_page_columns(comparison: Comparison) -> list[Column]:
 
 def _list_notes(row: MethodRow, with_beam: MethodRow | None) -> list[str]:
     """List what stands beneath the label of a method."""
-    notes = [] if row.critic_explains is None else [f"critic explains {format_share(row.critic_explains)}"]
+    notes = [] if row.critic_explains is None else [f"critic explains {format_percent(row.critic_explains)}"]
     if len(row.seed_scores) > 1:
         notes.append(f"by seed {_write_seeds(row)}")
         if with_beam is not None:

@@ -16,7 +16,7 @@ from rich.text import Text
 from seqcritic.report.formats import format_probability, format_reward, format_sum, format_value
 from seqcritic.report.values import Candidate, Step, ValueTable, show_token
 
-TAKEN_SIGN, NEXT_SIGN = "●", "◇"
+CHOSEN_SIGN, NEXT_SIGN = "●", "◇"
 Row = TypeVar("Row")
 
 
@@ -95,11 +95,11 @@ def escape_markdown(content: str) -> str:
 def values_table(table: ValueTable) -> Table:
     """Lay a prediction out for a terminal, after the paper's table of best words by Q̂.
 
-    It has a line for each token taken, and the score as the sum of the rewards.
+    It has a line for each chosen token, and the score as the sum of the rewards.
     """
     caption = [
         f"score: {table.score_name}",
-        "bold: the token taken; underlined: the reference's next token",
+        "bold: the chosen token; underlined: the reference's next token",
         table.note,
     ]
     grid = open_grid(_write_title(table), "\n".join(line for line in caption if line), has_footer=True)

@@ -89,7 +89,7 @@ function tellWeights(figure) {
     const token = row.querySelector("th").textContent;
     tooltip.textContent =
       `${weight.toFixed(1)} % of the ${reader}’s attention is on “${heads[place].textContent}” (place ${place + 1}) ` +
-      `when “${token}” (step ${Number(row.dataset.step) + 1}) is taken`;
+      `when “${token}” (step ${Number(row.dataset.step) + 1}) is chosen`;
     placeTooltip(tooltip, event);
   });
 }

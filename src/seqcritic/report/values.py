@@ -19,7 +19,7 @@ _SIGNS = str.maketrans({" ": "␣", "\u00a0": "␣", "\t": "⇥", "\n": "⏎", "
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A token that could be taken: the critic's value Q̂ of it and the actor's probability."""
+    """A token that could be chosen: the critic's value Q̂ of it and the actor's probability."""
 
     token: str
     value: Number
@@ -28,7 +28,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One token of the prediction, with what actor and critic made of the place before it was taken.
+    """One token of the prediction, with what actor and critic made of the place before it was chosen.
 
     `best` are the tokens with the largest values, `likeliest` those with the largest probabilities. The actor attends
     to the source, the critic to the reference.
@@ -44,8 +44,8 @@ class Step:
     reference_attention: tuple[Number, ...]
 
     @property
-    def taken(self) -> Candidate:
-        """The token taken, as a candidate."""
+    def chosen(self) -> Candidate:
+        """The chosen token, as a candidate."""
         return Candidate(self.token, self.value, self.probability)
 
 

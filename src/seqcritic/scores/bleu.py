@@ -58,8 +58,8 @@ def correct_counts(predictions: Tensor, matches: Tensor) -> list[Tensor]:
 def extending_counts(predictions: Tensor, alike: Tensor, matches: Tensor) -> list[Tensor]:
     """Return for n = 1..4 [B, T, R · U], True where y_u after Ŷ_1..t-1 ends one more correct n-gram.
 
-    It does if its n-gram, y_u after the last n − 1 tokens, ends at fewer places of the prefix than of the reference
-    that has most of it. `behind` and `earlier` are the places of a reference and of the prefix that follow the same
+    It does if its n-gram, y_u after the last n − 1 tokens, ends at fewer positions of the prefix than of the reference
+    that has most of it. `behind` and `earlier` are the positions of a reference and of the prefix that follow the same
     n − 1 tokens; how many of them hold y_u is a product of matrices. The matches [B, R, T, U], and those of the
     references' tokens with those of all references, alike [B, R, U, R · U], are of single tokens.
     """

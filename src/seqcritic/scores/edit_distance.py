@@ -36,8 +36,8 @@ def distance_table(predictions: Tensor, references: Tensor, unknown: int | None 
     num_examples, num_steps = predictions.shape
     width = references.shape[1]
     # Small exact integers: 16 bits move half the memory of 32.
-    places = torch.arange(width + 1, dtype=torch.int16, device=predictions.device)
-    row = places.expand(num_examples, width + 1)
+    positions = torch.arange(width + 1, dtype=torch.int16, device=predictions.device)
+    row = positions.expand(num_examples, width + 1)
     mismatches = predictions[:, :, None] != references[:, None, :]  # [B, T, U]
     if unknown is not None:
         mismatches |= (references == unknown)[:, None, :]
@@ -46,7 +46,7 @@ def distance_table(predictions: Tensor, references: Tensor, unknown: int | None 
     for step in range(num_steps):
         candidate = torch.minimum(row[:, 1:] + 1, row[:, :-1] + mismatch[:, step])
         first = torch.full_like(row[:, :1], step + 1)
-        row = torch.cummin(torch.cat([first, candidate], dim=1) - places, dim=1).values + places
+        row = torch.cummin(torch.cat([first, candidate], dim=1) - positions, dim=1).values + positions
         rows.append(row)
     return torch.stack(rows, dim=1)
 
@@ -71,9 +71,9 @@ def extended_distances(
     The new token stands against nothing, against y_j or against a gap after y_1..j, and what is left of the reference
     against nothing: the least of D[0] + |Y| + 1, D[j-1] + [it is not y_j] + |Y| − j and D[j] + 1 + |Y| − j.
     """
-    places = torch.arange(references.shape[1], dtype=torch.int16, device=references.device)
-    counted = places < reference_lengths[:, None]  # [B, U]
-    left = torch.where(counted, reference_lengths[:, None].to(torch.int16) - 1 - places, NEVER)
+    positions = torch.arange(references.shape[1], dtype=torch.int16, device=references.device)
+    counted = positions < reference_lengths[:, None]  # [B, U]
+    left = torch.where(counted, reference_lengths[:, None].to(torch.int16) - 1 - positions, NEVER)
     rows = distance_table(predictions[:, :-1], references, unknown)  # [B, T, U + 1]
     gaps = (rows[:, :, 1:] + 1 + left[:, None]).amin(dim=2)
     gaps = torch.minimum(gaps, rows[:, :, 0] + 1 + reference_lengths[:, None].to(torch.int16))

@@ -146,8 +146,10 @@ class RougeLScore(MeanOfSentences, TokenScore):
         matches = token_matches(predictions, references, reference_lengths, self.unknown)
         rows = subsequence_table(matches[:, :-1])  # [B, T, U + 1]
         alike = equal_places(references[:, None], reference_lengths[:, None], self.unknown)[:, 0]
-        places = torch.arange(references.shape[1], device=references.device)
-        last = (alike * places).amax(dim=2)[:, None].expand(-1, rows.shape[1], -1)  # L grows with j: the best of equals
+        positions = torch.arange(references.shape[1], device=references.device)
+        last = (
+            (alike * positions).amax(dim=2)[:, None].expand(-1, rows.shape[1], -1)
+        )  # L grows with j: the best of equals
         matched = (rows.gather(2, last) + 1) * alike.any(dim=2)[:, None]  # [B, T, U]
         return torch.maximum(rows[:, :, -1:], torch.nn.functional.pad(matched, (0, 1)))
 

@@ -1,9 +1,9 @@
-"""The counted tokens of a padded batch without the padding: step after step, the longest rows first.
+"""The unmasked tokens of a padded batch without the padding: step after step, the longest rows first.
 
 At every step the rows that go on are then the first ones, and a loop over the steps works on ever fewer rows. Packed
-arrays have one row for each counted token.
+arrays have one row for each unmasked token.
 
-Shapes: B rows, T steps, N counted tokens.
+Shapes: B rows, T steps, N unmasked tokens.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from torch.autograd.function import once_differentiable
 
 
 class Packing(NamedTuple):
-    """Where the counted tokens of a batch [B, T] stand in packed arrays [N, …]."""
+    """Where the unmasked tokens of a batch [B, T] stand in packed arrays [N, …]."""
 
     counts: tuple[int, ...]  # rows at each step
     order: Tensor  # [B], the rows, the longest first
-    places: Tensor  # [N], row · T + step
-    previous: Tensor  # [N − counts[0]], the packed place of the same row's token before, from the second step on
-    mirrored: Tensor  # [N], the packed place of the token as far from its row's end as this one is from its beginning
+    positions: Tensor  # [N], row · T + step
+    previous: Tensor  # [N − counts[0]], the packed position of the same row's token before, from the second step on
+    mirrored: (
+        Tensor  # [N], the packed position of the token as far from its row's end as this one is from its beginning
+    )
 
     @property
     def num_first(self) -> int:
@@ -52,38 +54,38 @@ class _Moved(torch.autograd.Function):
     """Rows taken from an array, or put into one of zeros, where no row is taken or put twice."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, places: Tensor, length: int | None) -> Tensor:
-        """Take the rows at `places`, or put rows to `places` of an array of some length."""
-        ctx.save_for_backward(places)
+    def forward(ctx: Any, rows: Tensor, positions: Tensor, length: int | None) -> Tensor:
+        """Take the rows at `positions`, or put rows to `positions` of an array of some length."""
+        ctx.save_for_backward(positions)
         ctx.length, ctx.num_rows = length, len(rows)
-        return _take(rows, places) if length is None else _put(rows, places, length)
+        return _take(rows, positions) if length is None else _put(rows, positions, length)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         """Put back what was taken, take back what was put."""
-        (places,) = ctx.saved_tensors
-        moved = _put(gradient, places, ctx.num_rows) if ctx.length is None else _take(gradient, places)
+        (positions,) = ctx.saved_tensors
+        moved = _put(gradient, positions, ctx.num_rows) if ctx.length is None else _take(gradient, positions)
         return moved, None, None
 
 
-def take_rows(rows: Tensor, places: Tensor) -> Tensor:
-    """Return the rows [N, …] at different places [N] of an array."""
-    taken: Tensor = _Moved.apply(rows, places, None)  # type: ignore[no-untyped-call]
+def gather_rows(rows: Tensor, positions: Tensor) -> Tensor:
+    """Return the rows [N, …] at different positions [N] of an array."""
+    taken: Tensor = _Moved.apply(rows, positions, None)  # type: ignore[no-untyped-call]
     return taken
 
 
-def put_rows(rows: Tensor, places: Tensor, length: int) -> Tensor:
-    """Return an array [length, …] of zeros with rows [N, …] at different places [N]."""
-    array: Tensor = _Moved.apply(rows, places, length)  # type: ignore[no-untyped-call]
+def scatter_rows(rows: Tensor, positions: Tensor, length: int) -> Tensor:
+    """Return an array [length, …] of zeros with rows [N, …] at different positions [N]."""
+    array: Tensor = _Moved.apply(rows, positions, length)  # type: ignore[no-untyped-call]
     return array
 
 
-def _take(rows: Tensor, places: Tensor) -> Tensor:
-    return rows.index_select(0, places)
+def _take(rows: Tensor, positions: Tensor) -> Tensor:
+    return rows.index_select(0, positions)
 
 
-def _put(rows: Tensor, places: Tensor, length: int) -> Tensor:
+def _put(rows: Tensor, positions: Tensor, length: int) -> Tensor:
     shape = (length, *rows.shape[1:])
     array = rows.new_empty(shape) if len(rows) == length else rows.new_zeros(shape)
-    return array.index_copy_(0, places, rows)
+    return array.index_copy_(0, positions, rows)

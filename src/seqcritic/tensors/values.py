@@ -4,7 +4,7 @@ With 30,000 tokens a critic that values each of them computes mostly what no sam
 instead for C tokens, the columns, and give all others one value, the rest. Everything that is made of values is exact
 for that form too: it is what the expansion to all V tokens would give, without its cost.
 
-Shapes: B sequences, T tokens, N counted tokens, V vocabulary, C columns.
+Shapes: B sequences, T tokens, N unmasked tokens, V vocabulary, C columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Columns(NamedTuple):
         """V − C, how many tokens share the value of the rest."""
         return self.num_tokens - len(self.ids)
 
-    def places(self, tokens: Tensor) -> Tensor:
+    def columns_of(self, tokens: Tensor) -> Tensor:
         """The column of each token, of any shape; C, that of the rest, for a token without a column."""
         found = torch.searchsorted(self.ids, tokens.contiguous()).clamp(max=len(self.ids) - 1)
         return torch.where(self.ids[found] == tokens, found, len(self.ids))
@@ -39,7 +39,7 @@ class Columns(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Values at the counted tokens of a batch."""
+    """Values at the unmasked tokens of a batch."""
 
     packed: Packed  # [N, V]; with columns [N, C + 1], the last being the rest: one product makes both
     columns: Columns | None = None
@@ -58,14 +58,14 @@ class Values(NamedTuple):
         """The same values as constants."""
         return self._replace(packed=self.packed.detach())
 
-    def places(self, tokens: Tensor) -> Tensor:
+    def columns_of(self, tokens: Tensor) -> Tensor:
         """Where the rows have the value of each token, of any shape."""
-        return tokens if self.columns is None else self.columns.places(tokens)
+        return tokens if self.columns is None else self.columns.columns_of(tokens)
 
-    def taken(self, tokens: Tensor) -> Tensor:
+    def of_tokens(self, tokens: Tensor) -> Tensor:
         """The values [B, T] of tokens [B, T], 0 where nothing counts."""
-        places = self.places(self.packed.take(tokens))
-        return self.packed.spread(self.packed.rows.gather(1, places[:, None])[:, 0])
+        positions = self.columns_of(self.packed.take(tokens))
+        return self.packed.spread(self.packed.rows.gather(1, positions[:, None])[:, 0])
 
     def expanded(self) -> Packed:
         """The values [N, V] of all tokens."""

@@ -28,7 +28,7 @@ CRITIC, TRAIN = "critic", "train"  # phases: an update of the critic's pre-train
 # The rate does not change the time of an update; a small one keeps the actor what it is.
 LEARNING_RATE = 1e-4
 
-WatchSteps = Callable[[str, int], Iterable[int]]
+StepsProgress = Callable[[str, int], Iterable[int]]
 Variant = tuple[Settings, str]  # settings and the phase of the update
 
 
@@ -38,7 +38,7 @@ def measure_seconds(
     task: Task,
     warm_up_updates: int,
     rounds: int,
-    watch: WatchSteps = lambda title, count: range(count),
+    progress_bar: StepsProgress = lambda title, count: range(count),
     variants: Mapping[str, Variant] | None = None,
 ) -> dict[str, float]:
     """Return the median seconds of an update of likelihood and of every label, of which `critic` may be one.
@@ -54,14 +54,14 @@ def measure_seconds(
         load_start_actor(settings, warm.networks.actor, task.codec)
     else:
         warm.start_phase("actor")
-        for _ in watch("an actor to measure with", warm_up_updates):
+        for _ in progress_bar("an actor to measure with", warm_up_updates):
             clock.time_update(warm, settings.phases.actor.learning_rate, 0.0)
     learners = {label: clock.learner(own) for label, (own, _) in timed.items()}
     for label, learner in learners.items():
         load_weights(learner.networks.actor, warm.actor_weights(), "the actor to measure with")
         learner.start_phase(timed[label][1])
     seconds: dict[str, list[float]] = {label: [] for label in learners}
-    for made in watch("what updates cost", rounds):
+    for made in progress_bar("what updates cost", rounds):
         for label, learner in learners.items():
             seconds[label].append(clock.time_update(learner, LEARNING_RATE, made / rounds))
     return {label: statistics.median(found) for label, found in seconds.items()}

@@ -34,7 +34,7 @@ class Callback:
         """An update has been made; what it measured."""
 
     def on_evaluation(self, run: Run, scores: Mapping[str, float]) -> None:
-        """The networks have been judged: `valid_score` and `best_score`, of a critic what it explains."""
+        """The networks have been evaluated: `valid_score` and `best_score`, of a critic what it explains."""
 
     def on_checkpoint(self, run: Run, folder: Path) -> None:
         """A checkpoint has been written."""

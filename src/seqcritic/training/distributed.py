@@ -1,6 +1,6 @@
 """Several processes that train one run: `torchrun --nproc-per-node N -m seqcritic train …`.
 
-Every process holds all networks and a share of each update's examples. Losses are means over sequences, so the gradient
+Every process holds all networks and a shard of each update's examples. Losses are means over sequences, so the gradient
 of the whole batch is Σ_r (n_r / n) g_r over the processes' gradients g_r on n_r of n examples: one all-reduce of one
 flat vector between backward and clipping. PyTorch's DistributedDataParallel wraps the `forward` of one module; our
 methods call encode, step and score of up to five networks, some of them frozen, so we sum after backward instead. Gloo
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
-from seqcritic.draws import Share
+from seqcritic.draws import Shard
 from seqcritic.errors import LostProcess, UserError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -48,11 +48,11 @@ class Processes:
         """Whether this is the process that evaluates, writes and speaks."""
         return self.rank == 0
 
-    def share(self, total: int) -> Share:
-        """Return which of `total` examples are this process's; the shares differ by at most one."""
+    def shard(self, total: int) -> Shard:
+        """Return which of `total` examples are this process's; the shards differ by at most one."""
         if total < self.size:
             raise UserError(f"training.batch: a batch of {total} is too small for {self.size} processes")
-        return Share(self.rank * total // self.size, (self.rank + 1) * total // self.size, total)
+        return Shard(self.rank * total // self.size, (self.rank + 1) * total // self.size, total)
 
     def average(self, measurements: Mapping[str, float], fraction: float) -> dict[str, float]:
         """Return means over the processes, weighted by their fractions of the examples; learn of signals by the way."""

@@ -66,7 +66,7 @@ def describe(model: Model) -> dict[str, Any]:
     """Return what description.json needs for predicting, and what tells where the model comes from without a path."""
     progress = model.description["progress"]
     return {
-        "settings": without_places(model.settings).model_dump(mode="json"),
+        "settings": without_paths(model.settings).model_dump(mode="json"),
         "data": model.description["data"],
         "codec": model.codec.to_dict(),
         "progress": {name: progress[name] for name in COUNTS},
@@ -74,7 +74,7 @@ def describe(model: Model) -> dict[str, Any]:
     }
 
 
-def without_places(settings: Settings) -> Settings:
+def without_paths(settings: Settings) -> Settings:
     """Return the settings without the places of files, the device and the comparison that a run was part of."""
     data = settings.data
     if isinstance(data, OwnTaskSettings):
@@ -131,7 +131,7 @@ def _is_embedded(data: Any, split: str) -> bool:
 
 
 def _stored_results(run: str | Path) -> list[TestResult]:
-    """Return the score on the run's own test set if the run was judged on it and the text is still there."""
+    """Return the score on the run's own test set if the run was evaluated on it and the text is still there."""
     if not (Path(run) / EVALUATIONS_FOLDER).is_dir():
         return []
     try:

@@ -13,14 +13,14 @@ from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
-from seqcritic.evaluation import judge, signature, surrogate
+from seqcritic.evaluation import evaluate_actor, signature, surrogate
 from seqcritic.methods.token_values import token_correlation
 from seqcritic.training.distributed import Processes
-from seqcritic.training.readiness import explained_variance
+from seqcritic.training.explained_variance import explained_variance
 
 
 class HeldOut:
-    """The validation set, and the training examples that are judged beside it, read when they are first needed."""
+    """The validation set, and the training examples that are evaluated beside it, read when they are first needed."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class HeldOut:
 
         def compute() -> float:
             actor, examples = self._networks.actor, self._examples(split)
-            return judge(actor, self._task, examples, self._score, between_batches=self._between_batches).score
+            return evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches).score
 
         return self._processes.from_first(compute)
 
@@ -79,7 +79,7 @@ class HeldOut:
         )
 
     def _examples(self, split: str) -> EvaluationSet:
-        """Return the whole of valid, or the training examples that are judged."""
+        """Return the whole of valid, or the training examples that are evaluated."""
         if split not in self._sets:
             size, task = self._settings.training.train_examples, self._task
             self._sets[split] = task.training_sample(size) if split == "train" else task.evaluation_set(split)

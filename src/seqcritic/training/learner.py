@@ -1,4 +1,4 @@
-"""The networks of a run with their optimisers and followers: one update, and all of their state as tensors."""
+"""The networks of a run with their optimisers and target networks: one update, and all of their state as tensors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Method, Outcome
-from seqcritic.contracts.networks import Networks, NetworkSpec, follow
+from seqcritic.contracts.networks import Networks, NetworkSpec, polyak_update
 from seqcritic.contracts.parts import part_class
 from seqcritic.contracts.registry import ACTORS
 from seqcritic.contracts.score import Score
 from seqcritic.data.corruption import derive_seed
-from seqcritic.draws import Share, SharedGenerator
+from seqcritic.draws import Shard, ShardedGenerator
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.build import build_method, build_networks, count_numbers
 from seqcritic.methods.correction import FIRST_BETA
@@ -93,14 +93,14 @@ class Learner:
         self.best_actor = self.actor_weights()
 
     def start_phase(self, phase: str) -> None:
-        """Synchronise the followers and begin with fresh optimisers, as the authors do at each phase."""
+        """Synchronise the target networks and begin with fresh optimisers, as the authors do at each phase."""
         self.phase = phase
         self.method = build_method(self.settings, phase, self.score)
         networks = self.networks
         if phase == "critic" and networks.critic is not None and self.settings.critic.from_actor:
-            networks.critic.take_over(networks.actor)
-        for spec, leader in self._copies():
-            follow(networks[spec.name], networks[leader], 1.0)
+            networks.critic.initialise_from(networks.actor)
+        for spec, online in self._copies():
+            polyak_update(networks[spec.name], networks[online], 1.0)
         self.optimisers = {
             name: self.make_optimiser(weight for weight in networks[name].parameters() if weight.requires_grad)
             for name in self.method.trains
@@ -109,16 +109,16 @@ class Learner:
     def update(self, batch: Batch, rate: float, progress: float = 0.0) -> dict[str, float]:
         """Make the optimiser steps that the method makes of one batch, mostly one; return what to log, their means.
 
-        The batch is that of all processes; this one takes its share of it. `progress` is the share of the phase's
+        The batch is that of all processes; this one takes its shard of it. `progress` is the share of the phase's
         updates already made.
         """
-        share = self.processes.share(len(batch))
-        steps = [self._step(outcome, rate, share) for outcome in self._outcomes(batch, share, progress)]
+        shard = self.processes.shard(len(batch))
+        steps = [self._step(outcome, rate, shard) for outcome in self._outcomes(batch, shard, progress)]
         assert steps, "a method makes at least one step"
         return steps[0] if len(steps) == 1 else _means(steps)
 
-    def _step(self, outcome: Outcome, rate: float, share: Share) -> dict[str, float]:
-        """Make one step of every network the method trains, let the followers follow, return what to log."""
+    def _step(self, outcome: Outcome, rate: float, shard: Shard) -> dict[str, float]:
+        """Make one step of every network the method trains, move the target networks, return what to log."""
         assert self.method is not None, "a phase has begun"
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
         strange = [name for name, value in measurements.items() if not math.isfinite(value)]
@@ -126,8 +126,8 @@ class Learner:
         for optimiser in self.optimisers.values():
             optimiser.zero_grad(set_to_none=True)
         outcome.loss.backward()  # type: ignore[no-untyped-call]
-        measurements = self.processes.average(measurements, share.fraction)
-        self.processes.average_gradients((self.networks[name] for name in self.optimisers), share.fraction)
+        measurements = self.processes.average(measurements, shard.fraction)
+        self.processes.average_gradients((self.networks[name] for name in self.optimisers), shard.fraction)
         for name in self.optimisers:
             measurements[f"{name}_gradient_norm"] = self._clip(name)
         for name, optimiser in self.optimisers.items():
@@ -135,21 +135,21 @@ class Learner:
             for group in optimiser.param_groups:
                 group["lr"] = own_rate
             optimiser.step()
-        self.method.observe(self.processes.average_tensors(outcome.observations, share.fraction))
-        self._move_followers()
+        self.method.observe(self.processes.average_tensors(outcome.observations, shard.fraction))
+        self._update_target_networks()
         return measurements
 
-    def _outcomes(self, batch: Batch, share: Share, progress: float) -> Iterator[Outcome]:
-        """Yield the losses of a share of the batch, each made when the step before it is done.
+    def _outcomes(self, batch: Batch, shard: Shard, progress: float) -> Iterator[Outcome]:
+        """Yield the losses of a shard of the batch, each made when the step before it is done.
 
         Its generators are seeded by one draw, so that the run's own moves alike in all processes, whatever a method
         draws.
         """
         seed = int(torch.randint(1 << 62, (), generator=self.generator))
-        generator = SharedGenerator()
+        generator = ShardedGenerator()
         generator.manual_seed(seed)
-        generator.share = share
-        own = batch if len(share) == share.total else batch.part(share.first, share.last)
+        generator.shard = shard
+        own = batch if len(shard) == shard.total else batch.part(shard.first, shard.last)
         assert self.method is not None, "a phase has begun"
         outcomes = self.method.updates(self.networks, own.to(self.device), generator, progress)
         while True:
@@ -200,11 +200,11 @@ class Learner:
             nn.utils.clip_grads_with_norm_(parameters, limit, norm)
         return norm.item()
 
-    def _move_followers(self) -> None:
-        for spec, leader in self._copies():
+    def _update_target_networks(self) -> None:
+        for spec, online in self._copies():
             rate = self.settings.method.rate_of(spec)
-            if leader in self.optimisers and rate > 0:
-                follow(self.networks[spec.name], self.networks[leader], rate)
+            if online in self.optimisers and rate > 0:
+                polyak_update(self.networks[spec.name], self.networks[online], rate)
 
     def _copies(self) -> Iterator[tuple[NetworkSpec, str]]:
         """Yield the target copies, each with the name of the network that it follows."""

@@ -10,10 +10,10 @@ from seqcritic.errors import UserError
 from seqcritic.evaluation import build_score, is_function, load_user_score
 from seqcritic.scores.shared.function import FunctionScore, try_on
 
-NUM_TRIED = 3  # examples on which a user's function is tried
+NUM_CHECKED = 3  # examples on which a user's function is tried
 
 
-def try_score(settings: Settings, task: Task) -> None:
+def check_score(settings: Settings, task: Task) -> None:
     """Make the score of settings ready."""
     prepare_score(build_score(settings), task, settings.seed)
 
@@ -29,7 +29,7 @@ def prepare_score(score: Score, task: Task, seed: int) -> None:
         texts.references()
 
 
-def try_described_score(settings: Settings) -> None:
+def check_described_score(settings: Settings) -> None:
     """Load a user's own score and, where the validation text is there, try it."""
     if not is_function(settings):
         return
@@ -44,6 +44,6 @@ def try_described_score(settings: Settings) -> None:
 
 def _try_function(score: FunctionScore, task: Task) -> None:
     try:
-        try_on(score, task.first_examples(NUM_TRIED))
+        try_on(score, task.first_examples(NUM_CHECKED))
     except UserError as error:
         raise UserError(f"score.name: {error}") from error

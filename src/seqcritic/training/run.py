@@ -1,6 +1,6 @@
 """The training loop: phases, updates, evaluation, checkpoints. Algorithm 2 of the paper.
 
-Everything that decides the next number is in the checkpoint: networks, followers, optimisers, the sampling
+Everything that decides the next number is in the checkpoint: networks, target networks, optimisers, the sampling
 generator, the position in the data and the progress. A run that is killed and resumed therefore ends with the
 same bits as one that is not.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from seqcritic.config import CriticPhaseSettings, PhaseSettings, Settings
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.methods.build import assemble_networks
-from seqcritic.settings_io import told_from
+from seqcritic.settings_io import relative_to_folder
 from seqcritic.training.averaging import KeptActors
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import (
@@ -28,13 +28,13 @@ from seqcritic.training.checkpoint import (
 )
 from seqcritic.training.display import Display
 from seqcritic.training.distributed import Processes
+from seqcritic.training.explained_variance import warning
 from seqcritic.training.held_out import HeldOut
 from seqcritic.training.learner import Learner, MakeOptimiser, TensorGroups, adam
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER
 from seqcritic.training.parts import Parts
 from seqcritic.training.phases import in_updates, learning_rate, planned_phases, reason_to_end
 from seqcritic.training.progress import Progress
-from seqcritic.training.readiness import warning
 from seqcritic.training.rewards import prepare_score
 from seqcritic.training.start import load_start_actor, load_start_critic, network_digest
 from seqcritic.training.tracking import SilentTracker, Tracker
@@ -72,7 +72,7 @@ class Run:
         self.learner = Learner(settings, networks, self.score, processes, optimiser)
         self.progress = Progress()
         self.started_from: dict[str, str] = {}  # digests of the networks that the run began with
-        self.held_out = HeldOut(settings, self.task, self.score, networks, processes, self._heed_own_signal)
+        self.held_out = HeldOut(settings, self.task, self.score, networks, processes, self._handle_own_signal)
         self._news = ""  # the last validation score, for the display
         self._saved_at = time.monotonic()
         if not self._restore():
@@ -132,7 +132,7 @@ class Run:
             self.progress.sharpening = wanted
 
     def _enter_phase(self) -> None:
-        """Begin a phase: the actor is the best of the phase before it, followers and optimisers are fresh."""
+        """Begin a phase: the actor is the best of the phase before it, target networks and optimisers are fresh."""
         load_weights(self.learner.networks.actor, self.learner.best_actor, "the best actor")
         self.kept.clear()
         if self.progress.phase < len(self.phases):
@@ -157,7 +157,7 @@ class Run:
             means = self._log(phase) if progress.update % self.settings.training.log_every == 0 else {}
             rate = (progress.update - done_before) / (time.monotonic() - started)
             self.display.advance(progress.update, rate, means, self._news)
-            self._heed_signal()
+            self._handle_signal()
             if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
                 self._save()
 
@@ -191,10 +191,10 @@ class Run:
         if not due or progress.evaluated_at == progress.update:
             return
         progress.close_interval()
-        readiness = self._readiness(phase)
-        scores = readiness
+        explained = self._explained_variance(phase)
+        scores = explained
         if phase == "critic":
-            scores = readiness | self._token_correlation(rules)
+            scores = explained | self._token_correlation(rules)
             self._write("critic", phase, scores)
         else:
             # Both may be broken off, so they come before anything that must not be done twice.
@@ -208,7 +208,7 @@ class Run:
                 progress.best_score, progress.best_update = score, progress.update
                 progress.stale_evaluations = 0
                 self.learner.best_actor = self.learner.actor_weights()
-            scores = {"valid_score": score, "best_score": progress.best_score} | fit | readiness
+            scores = {"valid_score": score, "best_score": progress.best_score} | fit | explained
             self._write("valid", phase, scores)
             self._news = f"valid {self.score.name} {score:.2f} (best {progress.best_score:.2f})"
             self.display.line(f"{phase} {progress.update}: {self._news}")
@@ -216,7 +216,7 @@ class Run:
         progress.evaluated_at = progress.update
         self._tell("on_evaluation", scores)
 
-    def _readiness(self, phase: str) -> dict[str, float]:
+    def _explained_variance(self, phase: str) -> dict[str, float]:
         """Return how much the critic explains on validation samples; warn where joint training starts with little."""
         if phase == "actor" or self.learner.networks.critic is None:
             return {}
@@ -286,7 +286,7 @@ class Run:
         self.tracker.write(place | values | {"seconds": progress.seconds})
         progress.metrics_bytes = self.tracker.offset
 
-    def _heed_signal(self) -> None:
+    def _handle_signal(self) -> None:
         """Checkpoint and leave, all processes at the same update, when one is asked to stop."""
         number = self.processes.agreed_signal()
         if number is not None:
@@ -294,7 +294,7 @@ class Run:
             self.processes.wait()  # the first to end takes the others with it
             raise self._interrupted(number)
 
-    def _heed_own_signal(self) -> None:
+    def _handle_own_signal(self) -> None:
         """Checkpoint and leave when this process, for which the others wait, is asked to stop."""
         number = self.processes.stop_signal()
         if number is not None:
@@ -376,7 +376,7 @@ class Run:
     def _told(self) -> dict[str, Any]:
         """Return all that a folder of weights says of itself."""
         return {
-            "settings": told_from(self.folder, self.settings).model_dump(mode="json"),
+            "settings": relative_to_folder(self.folder, self.settings).model_dump(mode="json"),
             "data": self.fingerprint,
             "valid_signature": self.held_out.signature,
             "start": self.started_from,

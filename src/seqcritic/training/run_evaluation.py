@@ -1,4 +1,4 @@
-"""Judging a trained run on a split, with what a table and a report need of it."""
+"""Evaluating a trained run on a split, with what a table and a report need of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seqcritic.scores.chrf import ChrfScore
 from seqcritic.settings_io import Overrides, override, settings_from
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import Model, Places, open_model
-from seqcritic.training.watching import Watch, unwatched
+from seqcritic.training.progress_bar import ProgressBar, without_progress
 
 SPLITS = ("train", "valid", "test")
 
@@ -53,10 +53,10 @@ def evaluate(
     split: str = "test",
     overrides: Overrides = (),
     search: AnySearch = GREEDY,
-    watch: Watch = unwatched,
+    progress_bar: ProgressBar = without_progress,
     device: DeviceName = "auto",
 ) -> RunEvaluation:
-    """Judge the best actor of a run or model on a split of its data, or of the data that overrides name.
+    """Evaluate the best actor of a run or model on a split of its data, or of the data that overrides name.
 
     Overrides are `data.key=value`s, or a dictionary such as {"data.test.pairs": ["new.tsv"]}.
     """
@@ -65,24 +65,24 @@ def evaluate(
     model, task = load_for_evaluation(place, overrides, device)
     search = model.resolve(search)
     evaluation_set = task.evaluation_set(split)
-    batches = watch(f"{search.describe()} on {split}", evaluation_set.batches)
-    return judge_predictions(
+    batches = progress_bar(f"{search.describe()} on {split}", evaluation_set.batches)
+    return evaluate_predictions(
         model, task, split, evaluation_set, search, predict_batches(model.actor, task, batches, search)
     )
 
 
-def judge_predictions(
+def evaluate_predictions(
     model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: AnySearch, predictions: list[str]
 ) -> RunEvaluation:
     """Return all figures of a model's predictions by a search."""
     metric = model.score
-    judgement = score_predictions(predictions, evaluation_set, metric)
+    evaluated = score_predictions(predictions, evaluation_set, metric)
     return RunEvaluation(
         method=model.settings.method.label,
         split=split,
         score_name=metric.name,
-        score=judgement.score,
-        interval=interval([judgement.statistics], metric),
+        score=evaluated.score,
+        interval=interval([evaluated.statistics], metric),
         signature=signature(
             task,
             metric,
@@ -98,14 +98,14 @@ def judge_predictions(
         sources=evaluation_set.sources,
         references=evaluation_set.references,
         predictions=predictions,
-        statistics=judgement.statistics,
+        statistics=evaluated.statistics,
     )
 
 
 def load_for_evaluation(
     place: Places | Model, overrides: Overrides = (), device: DeviceName = "auto"
 ) -> tuple[Model, Task]:
-    """Return a model and the task it is judged on, with its own codec."""
+    """Return a model and the task it is evaluated on, with its own codec."""
     model = open_model(place, device)
     set_up_process(model.settings.threads)
     if not overrides:
@@ -117,7 +117,8 @@ def load_for_evaluation(
 
 
 def _make_room(data: dict[str, Any], overrides: Overrides) -> None:
-    """Take the run's own files out of a split for which pairs are given in the other form, or both would be judged."""
+    """Take the run's own files out of a split for which pairs are given in the other form, or both would be
+    evaluated."""
     given = {each.partition("=")[0].strip() for each in overrides}
     for split in SPLITS:
         fields = {field for field in ("source", "target", "pairs") if f"data.{split}.{field}" in given}

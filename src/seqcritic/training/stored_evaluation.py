@@ -16,21 +16,22 @@ from typing import Any
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.digests import seal, unseal, write_whole
 from seqcritic.evaluation import predict_batches, signature
-from seqcritic.training.run_evaluation import RunEvaluation, judge_predictions, load_for_evaluation
+from seqcritic.training.progress_bar import ProgressBar, without_progress
+from seqcritic.training.run_evaluation import RunEvaluation, evaluate_predictions, load_for_evaluation
 from seqcritic.training.tuning import tune_model
-from seqcritic.training.watching import Watch, unwatched
 
 EVALUATIONS_FOLDER = "evaluations"
 
 
 class StoredEvaluations:
-    """Judges the best actor of a run on its text or on what overrides name, and reads what it has judged before."""
+    """Evaluates the best actor of a run on its text or on what overrides name, and reads what it has evaluated
+    before."""
 
-    def __init__(self, run: Path, watch: Watch = unwatched, overrides: Sequence[str] = ()) -> None:
+    def __init__(self, run: Path, progress_bar: ProgressBar = without_progress, overrides: Sequence[str] = ()) -> None:
         self.folder = run / EVALUATIONS_FOLDER
-        self.watch = watch
+        self.progress_bar = progress_bar
         self.model, self.task = load_for_evaluation(run, overrides)
-        # Judging on other text leaves what is stored of the run's own.
+        # Evaluating on other text leaves what is stored of the run's own.
         self.suffix = f"-{sha256(repr(sorted(overrides)).encode()).hexdigest()[:8]}" if overrides else ""
 
     def on_test(self, search: Search = GREEDY) -> RunEvaluation:
@@ -38,19 +39,19 @@ class StoredEvaluations:
         test = self.task.evaluation_set("test")
 
         def predict() -> list[str]:
-            batches = self.watch(f"{search.describe()} on test", test.batches)
+            batches = self.progress_bar(f"{search.describe()} on test", test.batches)
             return predict_batches(self.model.actor, self.task, batches, search)
 
         name = f"test-{search.describe().replace(' ', '-')}"
         predictions = self._remember(name, self._key("test", len(test.references), search), predict)
-        return judge_predictions(self.model, self.task, "test", test, search, predictions)
+        return evaluate_predictions(self.model, self.task, "test", test, search, predictions)
 
     def tuned(self, width: int) -> Search:
         """Return the beam search of a width with the length reward that is best on the validation set."""
         key = self._key("valid", len(self.task.evaluation_set("valid").references), Search(width))
 
         def tune() -> dict[str, Any]:
-            best, scores = tune_model(self.model, self.task, width, self.watch)
+            best, scores = tune_model(self.model, self.task, width, self.progress_bar)
             return {"rho": best, "scores": {f"{rho:g}": score for rho, score in scores.items()}}
 
         return Search(width, self._remember(f"valid-beam-{width}-rho", key, tune)["rho"])

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from seqcritic.config import Settings
-from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, Quiet, UserError
+from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 from seqcritic.native.kernels import describe
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
@@ -67,9 +67,9 @@ def train_in(
                     run_folder.claim()
                 _go(run, received)
         except (UserError, NonFiniteError, Interrupted) as error:
-            raise error if processes.may_speak() else Quiet(error.exit_code) from None
+            raise error if processes.may_speak() else SilentExit(error.exit_code) from None
         except LostProcess as error:
-            raise _explained(error, folder) if processes.may_speak() else Quiet(error.exit_code) from None
+            raise _explained(error, folder) if processes.may_speak() else SilentExit(error.exit_code) from None
     return folder
 
 

@@ -1,7 +1,7 @@
 """Choosing the length reward ρ of a beam search on the validation set.
 
-Pruning does not depend on ρ, so one search that runs to its cap finds the hypotheses of every ρ; each candidate then
-only ranks them anew. The grid grows while its best value lies on its edge.
+Pruning does not depend on ρ, so one search that runs to its maximum length finds the hypotheses of every ρ; each
+candidate then only ranks them anew. The grid grows while its best value lies on its edge.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from seqcritic.errors import UserError
 from seqcritic.evaluation import score_predictions
 from seqcritic.settings_io import Overrides
 from seqcritic.training.model import Model, Places
+from seqcritic.training.progress_bar import ProgressBar, without_progress
 from seqcritic.training.run_evaluation import load_for_evaluation
-from seqcritic.training.watching import Watch, unwatched
 
 STEP = 0.2
 FIRST_GRID = 11  # 0 to 2
@@ -26,7 +26,7 @@ def tune_length_reward(
     place: Places | Model,
     width: int,
     overrides: Overrides = (),
-    watch: Watch = unwatched,
+    progress_bar: ProgressBar = without_progress,
     device: DeviceName = "auto",
     refill: bool = False,
 ) -> tuple[float, dict[float, float]]:
@@ -34,11 +34,11 @@ def tune_length_reward(
     if width == 1:
         raise UserError("--tune-rho: greedy search has no length reward; give --beam with a width of at least 2")
     model, task = load_for_evaluation(place, overrides, device)
-    return tune_model(model, task, width, watch, refill)
+    return tune_model(model, task, width, progress_bar, refill)
 
 
 def tune_model(
-    model: Model, task: Task, width: int, watch: Watch = unwatched, refill: bool = False
+    model: Model, task: Task, width: int, progress_bar: ProgressBar = without_progress, refill: bool = False
 ) -> tuple[float, dict[float, float]]:
     """Return the best ρ of a model on the validation set of a task, and the score of every ρ tried."""
     metric = model.score
@@ -46,7 +46,7 @@ def tune_model(
     search = Search(width, refill=refill)
     found = [
         hypotheses
-        for batch in watch(f"{search.describe()} on valid", valid.batches)
+        for batch in progress_bar(f"{search.describe()} on valid", valid.batches)
         for hypotheses in find_several(model.actor, batch.sources, batch.source_mask, search, ALL)
     ]
 

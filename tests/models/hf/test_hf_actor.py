@@ -125,7 +125,7 @@ def test_greedy_search_is_that_of_generate(family):
     for row in range(3):
         length = int(actor.special.up_to_end(found[row : row + 1])[0].sum())
         assert found[row, :length].tolist() == expected[row][:length].tolist()
-    beams = beam_search(actor, sources_of(family), MASK, 1, caps=torch.full((3,), 9))
+    beams = beam_search(actor, sources_of(family), MASK, 1, maximum_lengths=torch.full((3,), 9))
     for row, [best] in enumerate(beams):
         assert best.tokens == found[row, : len(best.tokens)].tolist()
 
@@ -158,7 +158,7 @@ def test_dropout_is_seeded_off_in_drawing_and_repeats(family):
         memory = actor.encode(sources_of(family), MASK)
         drawn = sample(actor, memory, torch.full((3,), 6), generator)
         scored = torch.log_softmax(actor.score(memory, drawn.tokens)[0], 2).gather(2, drawn.tokens[:, :, None])[:, :, 0]
-    assert torch.allclose(drawn.log_taken[drawn.mask], scored[drawn.mask], atol=1e-4)
+    assert torch.allclose(drawn.token_log_probabilities[drawn.mask], scored[drawn.mask], atol=1e-4)
     assert not actor.model.training
 
 

@@ -68,9 +68,9 @@ def generated(actor: HuggingFaceActor, width: int) -> tuple[list[list[list[int]]
 def test_refilled_beams_are_those_of_generate(family: str, width: int):
     actor = make_actor(family)
     expected, scores = generated(actor, width)
-    caps = torch.full((NUM_SOURCES,), CAP)
-    found = beam_search(actor, *make_sources(), width, caps=caps, num_best=width, refill=True)
-    plain = beam_search(actor, *make_sources(), width, caps=caps, num_best=width)
+    maximum_lengths = torch.full((NUM_SOURCES,), CAP)
+    found = beam_search(actor, *make_sources(), width, maximum_lengths=maximum_lengths, num_best=width, refill=True)
+    plain = beam_search(actor, *make_sources(), width, maximum_lengths=maximum_lengths, num_best=width)
     ended = differing = compared = 0
     for row, theirs, their_scores, other in zip(found, expected, scores, plain, strict=True):
         ours = [[*each.tokens, END] if each.finished else each.tokens for each in row]
@@ -90,9 +90,11 @@ def test_refilled_beams_are_those_of_generate(family: str, width: int):
 @pytest.mark.parametrize("family", ["t5", "bart", "gpt2"])
 def test_width_one_is_greedy_search(family: str):
     actor, (sources, mask) = make_actor(family), make_sources()
-    caps = torch.full((NUM_SOURCES,), CAP)
-    greedy = decode_greedily(actor, actor.encode(sources, mask), caps).tolist()
-    for [best], tokens in zip(beam_search(actor, sources, mask, 1, caps=caps, refill=True), greedy, strict=True):
+    maximum_lengths = torch.full((NUM_SOURCES,), CAP)
+    greedy = decode_greedily(actor, actor.encode(sources, mask), maximum_lengths).tolist()
+    for [best], tokens in zip(
+        beam_search(actor, sources, mask, 1, maximum_lengths=maximum_lengths, refill=True), greedy, strict=True
+    ):
         assert best.tokens == (tokens[: tokens.index(END)] if best.finished else tokens)
 
 
@@ -100,7 +102,9 @@ def test_width_one_is_greedy_search(family: str):
 def test_a_beam_that_covers_everything_is_brute_force(family: str):
     actor, (sources, mask) = make_actor(family), make_sources()
     sources, mask, cap = sources[:2], mask[:2], 2
-    found = beam_search(actor, sources, mask, NUM_TOKENS**2, caps=torch.full((2,), cap), num_best=20, refill=True)
+    found = beam_search(
+        actor, sources, mask, NUM_TOKENS**2, maximum_lengths=torch.full((2,), cap), num_best=20, refill=True
+    )
     others = [token for token in range(NUM_TOKENS) if token not in (END, PADDING)]
     every = [[END, PADDING]] + [[first, second] for first in others for second in [*others, END]]
     tokens = torch.tensor(every)

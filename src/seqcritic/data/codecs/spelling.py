@@ -12,7 +12,7 @@ from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.batch import ENDS_AND_PADS, pad
 from seqcritic.contracts.codec import Codec, Piece, register_codec
 from seqcritic.contracts.score import ScoreOptions
-from seqcritic.data.restoring import align, restore
+from seqcritic.data.case_restoration import align, restore
 from seqcritic.data.vocabulary import SPELLING_ALPHABET, Vocabulary, normalise_spelling, spelling_table
 from seqcritic.data.words import UNKNOWN_WORD
 

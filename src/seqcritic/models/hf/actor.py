@@ -12,7 +12,7 @@ Dropout of these models draws from the global generator and cannot be repeated s
 False: rewards are learnt from without dropout. What `draw_masks` returns is a seed; a memory that was encoded with it
 is read, and scored, with dropout from that seed.
 
-Shapes: B rows, S source tokens or frames, T tokens, V vocabulary, H hidden size, N counted tokens.
+Shapes: B rows, S source tokens or frames, T tokens, V vocabulary, H hidden size, N unmasked tokens.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class HuggingFaceActor(Actor):
     def _read_prompt(self, sources: Tensor, mask: Tensor, seed: Shared[int | None]) -> Memory:
         """Run over prompts, moved to the right so that the last token of each stands last."""
         length = mask.shape[1]
-        places = (torch.arange(length, device=mask.device) + mask.sum(dim=1, keepdim=True)) % length
-        sources, mask = sources.gather(1, places), mask.gather(1, places)
+        positions = (torch.arange(length, device=mask.device) + mask.sum(dim=1, keepdim=True)) % length
+        sources, mask = sources.gather(1, positions), mask.gather(1, positions)
         start = Memory(mask, sources[:, :, None][:, :, :0], (), (), mask[:, :0], seed)
         hidden, cache, _ = self._run(start, (), sources)
         return start._replace(given=cache, hidden=hidden[:, -1])
@@ -145,7 +145,7 @@ class HuggingFaceActor(Actor):
         return state.hidden
 
     def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
-        """Return hidden states [N, H] of the counted tokens, and [B, T, H], by one pass over tokens [B, T]."""
+        """Return hidden states [N, H] of the unmasked tokens, and [B, T, H], by one pass over tokens [B, T]."""
         hidden = memory.hidden[:, None]
         if tokens.shape[1] > 1:
             with self._dropping(memory.seed.content):
@@ -155,7 +155,7 @@ class HuggingFaceActor(Actor):
 
     def logits_of(self, features: Packed) -> Packed:
         """Return packed logits [N, V]."""
-        return features._replace(rows=self._say(features.rows, features.places % features.shape[1] == 0))
+        return features._replace(rows=self._say(features.rows, features.positions % features.shape[1] == 0))
 
     def _say(self, hidden: Tensor, is_first: Tensor) -> Tensor:
         """Run the head, with all that the model does before and after it, on hidden states [N, H]."""

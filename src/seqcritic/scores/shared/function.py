@@ -30,7 +30,7 @@ from seqcritic.scores.shared.means import MeanOfSentences
 from seqcritic.scores.shared.texts import Compared, TextScore, as_compared
 
 Function = Callable[..., Any]
-Judged = tuple[Compared, str | list[str]]
+ScoredPair = tuple[Compared, str | list[str]]
 """A prediction, and the one or all references that a function compares it with."""
 LISTS, ALL_REFERENCES = "predictions", "all_references"
 SOURCES = ("source", "sources")
@@ -75,7 +75,7 @@ class FunctionScore(MeanOfSentences, TextScore):
         case = ["case:lc"] if self.lowercase else []
         return [f"score:{self.name}", *case, *([self._version] if self._version else [])]
 
-    def _call(self, pairs: list[Judged]) -> list[float]:
+    def _call(self, pairs: list[ScoredPair]) -> list[float]:
         """Return f of predictions with what each is compared with, or name the pair for which there is none."""
         if not self.takes_lists:
             return [
@@ -96,14 +96,14 @@ class FunctionScore(MeanOfSentences, TextScore):
             raise UserError(f"score function {name_of(self.function)} returned {count}, not a list of {len(pairs)}")
         return [self._number(value, pair) for value, pair in zip(listed, pairs, strict=True)]
 
-    def _try(self, pairs: list[Judged], predictions: Any, references: Any, sources: Any) -> Any:
+    def _try(self, pairs: list[ScoredPair], predictions: Any, references: Any, sources: Any) -> Any:
         given = {SOURCES[self.takes_lists]: sources} if self.reads_sources else {}
         try:
             return self.function(predictions, references, **given)
         except (Exception, SystemExit) as error:
             raise UserError(f"score function {name_of(self.function)} failed {_tell(pairs)}: {error!r}") from error
 
-    def _number(self, value: object, pair: Judged) -> float:
+    def _number(self, value: object, pair: ScoredPair) -> float:
         name = name_of(self.function)
         value = value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
         if not isinstance(value, Real):
@@ -200,7 +200,7 @@ def digest_code(path: str) -> str:
     return digest.hexdigest()
 
 
-def _tell(pairs: list[Judged]) -> str:
+def _tell(pairs: list[ScoredPair]) -> str:
     """Return the words that name what a function was called on."""
     row, target = pairs[0]
     first = f"on prediction {row.prediction!r} and reference {target!r}"

@@ -15,17 +15,17 @@ from seqcritic.contracts.score import Scorable
 
 def token_matches(predictions: Tensor, references: Tensor, reference_lengths: Tensor, unknown: int | None) -> Tensor:
     """Return [B, T, U], True where a prediction's token equals a reference's: never on padding or unknown tokens."""
-    places = torch.arange(references.shape[1], device=references.device)
-    known = places < reference_lengths[:, None]
+    positions = torch.arange(references.shape[1], device=references.device)
+    known = positions < reference_lengths[:, None]
     if unknown is not None:
         known &= references != unknown
     return (predictions[:, :, None] == references[:, None, :]) & known[:, None, :]
 
 
 def equal_places(references: Tensor, reference_lengths: Tensor, unknown: int | None) -> Tensor:
-    """Return [B, R, U, R · U], True where two places of references [B, R, U] hold one token that can be matched."""
-    places = torch.arange(references.shape[2], device=references.device)
-    known = (places < reference_lengths[:, :, None]).flatten(1)
+    """Return [B, R, U, R · U], True where two positions of references [B, R, U] hold one token that can be matched."""
+    positions = torch.arange(references.shape[2], device=references.device)
+    known = (positions < reference_lengths[:, :, None]).flatten(1)
     tokens = references.flatten(1)
     if unknown is not None:
         known &= tokens != unknown
@@ -44,11 +44,13 @@ def tokens_of_all(batch: Scorable, of_reference: Callable[[Tensor, Tensor], Tens
     if len(pairs) == 1:
         return tables[0][:, None]
     tokens, width = batch.references.flatten(1), batch.references.shape[2]  # [B, R · U]
-    places = torch.arange(width, device=tokens.device)
-    counted = (places < batch.reference_lengths[:, :, None]).flatten(1)
+    positions = torch.arange(width, device=tokens.device)
+    counted = (positions < batch.reference_lengths[:, :, None]).flatten(1)
     found = []
     for (references, lengths), table in zip(pairs, tables, strict=True):
-        equal = (tokens[:, :, None] == references[:, None]) & counted[:, :, None] & (places < lengths[:, None])[:, None]
+        equal = (
+            (tokens[:, :, None] == references[:, None]) & counted[:, :, None] & (positions < lengths[:, None])[:, None]
+        )
         # Equal tokens have equal entries, so that the first will do.
         columns = torch.where(equal.any(dim=2), equal.int().argmax(dim=2), width)
         columns = torch.nn.functional.pad(columns, (0, 1), value=width)

@@ -1,4 +1,4 @@
-"""What a person sees while a model is judged: a bar in a terminal, a line every few seconds elsewhere."""
+"""What a person sees while a model is evaluated: a bar in a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from seqcritic.contracts.batch import Batch
 PLAIN_SECONDS = 15.0
 
 Item = TypeVar("Item")
-Watch = Callable[[str, Sequence[Batch]], Iterable[Batch]]
+ProgressBar = Callable[[str, Sequence[Batch]], Iterable[Batch]]
 
 
-def unwatched(title: str, batches: Sequence[Batch]) -> Iterable[Batch]:
+def without_progress(title: str, batches: Sequence[Batch]) -> Iterable[Batch]:
     """Return the batches as they are."""
     return batches
 
 
-def watched(title: str, batches: Sequence[Batch]) -> Iterator[Batch]:
+def show_progress(title: str, batches: Sequence[Batch]) -> Iterator[Batch]:
     """Yield the batches and show on standard error how many of their sentences are done."""
     return _show(title, batches, [len(batch) for batch in batches], "sentences")
 
 
-def watched_steps(title: str, count: int) -> Iterator[int]:
+def show_step_progress(title: str, count: int) -> Iterator[int]:
     """Yield the numbers of so many steps and show how many are done."""
     return _show(title, range(count), [1] * count, "steps")
 
@@ -49,6 +49,6 @@ def _show(title: str, items: Sequence[Item], sizes: Sequence[int], unit: str) ->
                 print(f"{title}: {done}/{total} {unit}", file=sys.stderr, flush=True)
 
 
-def with_prefix(prefix: str, watch: Watch) -> Watch:
-    """Return a watch that sets a prefix before every title."""
-    return lambda title, batches: watch(f"{prefix}: {title}", batches)
+def with_prefix(prefix: str, progress_bar: ProgressBar) -> ProgressBar:
+    """Return a progress bar that sets a prefix before every title."""
+    return lambda title, batches: progress_bar(f"{prefix}: {title}", batches)

@@ -1,14 +1,14 @@
 """The decoder for all hypotheses of a search at once, its weights and the memory prepared for the whole search.
 
-The W hypotheses of an example look at one memory, and most of what a step does with the glimpse c = Σ_j α_j h_j is
-linear. So it is done to the memory, once: with G, the glimpse's gates, and U = [U_s, U_c], the first matrix of the
-read-out,
+The W hypotheses of an example look at one memory, and most of what a step does with the context c = Σ_j α_j h_j is
+linear. So it is done to the memory, once: with G, the context's gates, and U = [U_s, U_c], the first matrix of the
+output layer,
 
     G c = Σ_j α_j (G h_j),   U [s, c] = U_s s + Σ_j α_j (U_c h_j)
 
 These are the equations of `Decoder` summed in another order, so the two agree up to rounding.
 
-Shapes: R examples, W hypotheses of each, S places of the memory, C their size, A attention size, H state,
+Shapes: R examples, W hypotheses of each, S positions of the memory, C their size, A attention size, H state,
 F features that the matrix of the vocabulary is multiplied with, V vocabulary.
 """
 
@@ -22,11 +22,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
-from seqcritic.models.attention import Memory
+from seqcritic.models.attention import EncoderMemory
 from seqcritic.models.decoder import Decoder, pass_gates
 from seqcritic.models.dropout import masked
 from seqcritic.models.lookup import project_tokens
-from seqcritic.models.read_out import OwnReadOut, ProjectedReadOut, TiedReadOut
+from seqcritic.models.output_layer import LinearOutputLayer, ProjectedOutputLayer, TiedOutputLayer
 from seqcritic.tensors import rows as all_rows
 
 LIFTED = 1 << 25  # numbers that a memory times the matrix of the vocabulary may have: 128 MB in single precision
@@ -37,33 +37,35 @@ class Live(NamedTuple):
 
     hidden: Tensor  # [R * W, H]
     gates: Tensor  # [R * W, 3H], the state's share of the next gates
-    glimpse_gates: Tensor  # [R * W, 3H], the glimpse's
+    context_gates: Tensor  # [R * W, 3H], the context's
     features: Tensor  # [R * W, F]
     weights: Tensor  # [R, W, S], the attention
 
 
-class Hypotheses:
+class BeamDecoder:
     """A decoder without extra input on a memory that its hypotheses share; nothing is recorded for gradients."""
 
-    def __init__(self, decoder: Decoder, memory: Memory, width: int) -> None:
+    def __init__(self, decoder: Decoder, memory: EncoderMemory, width: int) -> None:
         assert decoder.extra_gates is None, "the actor's decoder reads tokens alone"
-        self.decoder, self.keys, self.penalty = decoder, Keys(memory.keys), memory.penalty
-        batch, num_places, attention = memory.keys.shape
+        self.decoder, self.keys, self.attention_bias = decoder, Keys(memory.keys), memory.attention_bias
+        batch, num_positions, attention = memory.keys.shape
         self.masks = memory.masks
         # Dropped units differ from row to row: the layer before the vocabulary's then stays a product of its own.
-        inner, inner_bias = _inner_layer(decoder.read_out) if self.masks is None else (None, decoder.read_out.bias[:0])
-        self.weight, self.bias = decoder.read_out.weight, decoder.read_out.bias
+        inner, inner_bias = (
+            _inner_layer(decoder.output_layer) if self.masks is None else (None, decoder.output_layer.bias[:0])
+        )
+        self.weight, self.bias = decoder.output_layer.weight, decoder.output_layer.bias
         size = decoder.hidden
         product = [decoder.state_gates.weight, 2 * decoder.attention.query.weight]
         self.values = linear(
-            memory.annotations, decoder.glimpse_gates.weight
+            memory.annotations, decoder.context_gates.weight
         )  # [R, S, 3H and, where it is an addend of the features, F]
         self.lifted: Tensor | None = None  # [R, S, V], U_c h where U is the matrix of the vocabulary itself
-        self.projected, self.squashed = inner is not None, isinstance(decoder.read_out, ProjectedReadOut)
+        self.projected, self.squashed = inner is not None, isinstance(decoder.output_layer, ProjectedOutputLayer)
         if inner is not None:
             product.append(inner[:, :size])
             self.values = torch.cat([self.values, linear(memory.annotations, inner[:, size:])], dim=2)
-        elif self.masks is None and width > 1 and batch * num_places * len(self.weight) <= LIFTED:
+        elif self.masks is None and width > 1 and batch * num_positions * len(self.weight) <= LIFTED:
             self.lifted = linear(memory.annotations, self.weight[:, size:])
             self.weight = self.weight[:, :size]
         else:
@@ -76,25 +78,29 @@ class Hypotheses:
         self.energy = 2 * decoder.attention.energy.weight[0]
         self.token_gates: Tensor | None = None  # [V, 3H]
         if (
-            self.masks is None and decoder.embedding.num_embeddings <= batch * width * num_places
-        ):  # a guess: as many steps as places
+            self.masks is None and decoder.embedding.num_embeddings <= batch * width * num_positions
+        ):  # a guess: as many steps as positions
             self.token_gates = linear(decoder.embedding.weight, decoder.token_gates.weight, decoder.token_gates.bias)
 
     def start(self) -> Live:
         """Return one hypothesis for each example, before its first token."""
-        return self._look(self.decoder.initial.expand(len(self.penalty), self.decoder.hidden))
+        return self._look(self.decoder.initial.expand(len(self.attention_bias), self.decoder.hidden))
 
     def keep(self, rows: Tensor) -> None:
         """Drop all examples but some."""
-        self.keys, self.penalty, self.values = self.keys.select(rows), self.penalty[rows], self.values[rows]
+        self.keys, self.attention_bias, self.values = (
+            self.keys.select(rows),
+            self.attention_bias[rows],
+            self.values[rows],
+        )
         self.masks = all_rows.select(self.masks, rows)
         if self.lifted is not None:
             self.lifted = self.lifted[rows]
 
     def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:
-        """Return the hypotheses that continue those at places `parents` with `tokens`, both [R * W]."""
-        hidden, gates, glimpse_gates = (field.index_select(0, parents) for field in live[:3])
-        return self._look(pass_gates(self._input_gates(tokens) + glimpse_gates, gates, hidden))
+        """Return the hypotheses that continue those at positions `parents` with `tokens`, both [R * W]."""
+        hidden, gates, context_gates = (field.index_select(0, parents) for field in live[:3])
+        return self._look(pass_gates(self._input_gates(tokens) + context_gates, gates, hidden))
 
     def logits(self, live: Live) -> Tensor:
         """Return the unnormalised log-probabilities [R * W, V] of the next token."""
@@ -112,24 +118,24 @@ class Hypotheses:
 
     def _examples(self, num_hypotheses: int) -> Tensor:
         """Return the example [R * W] of each of so many hypotheses."""
-        examples = torch.arange(len(self.penalty), device=self.penalty.device)
+        examples = torch.arange(len(self.attention_bias), device=self.attention_bias.device)
         return examples.repeat_interleave(num_hypotheses // len(examples))
 
     def _look(self, hidden: Tensor) -> Live:
         gates, queries, addend = torch.addmm(self.product_bias, hidden, self.product).tensor_split(self.bounds, 1)
-        queries = queries.reshape(len(self.penalty), -1, len(self.energy))  # [R, W, A]
+        queries = queries.reshape(len(self.attention_bias), -1, len(self.energy))  # [R, W, A]
         energies = self.keys.match(queries) @ self.energy
-        weights = torch.softmax(energies + self.penalty[:, None], dim=2)
+        weights = torch.softmax(energies + self.attention_bias[:, None], dim=2)
         seen = torch.bmm(weights, self.values).flatten(0, 1)
-        glimpse_gates, rest = seen.tensor_split(self.bounds[:1], dim=1)
+        context_gates, rest = seen.tensor_split(self.bounds[:1], dim=1)
         if self.projected:
             features = torch.tanh(addend + rest) if self.squashed else addend + rest
         else:
             features = hidden if self.lifted is not None else torch.cat([hidden, rest], dim=1)
         if self.masks is not None:
             features = masked(features, self.masks.features, self._examples(len(features)))
-            features = self.decoder.read_out.inputs(features)
-        return Live(hidden, gates, glimpse_gates, features, weights)
+            features = self.decoder.output_layer.inputs(features)
+        return Live(hidden, gates, context_gates, features, weights)
 
 
 class Keys:
@@ -160,11 +166,11 @@ class Keys:
         return torch.sigmoid(self.keys[:, None] + queries[:, :, None])
 
 
-def _inner_layer(read_out: OwnReadOut | TiedReadOut) -> tuple[Tensor | None, Tensor]:
+def _inner_layer(output_layer: LinearOutputLayer | TiedOutputLayer) -> tuple[Tensor | None, Tensor]:
     """Return the matrix U [F, H + C] of the layer before that of the vocabulary, or None, and its bias, if any."""
-    none = read_out.bias[:0]
-    if isinstance(read_out, TiedReadOut):
-        return read_out.projection.weight, none
-    if isinstance(read_out, ProjectedReadOut):
-        return read_out.projection.weight, read_out.projection.bias
+    none = output_layer.bias[:0]
+    if isinstance(output_layer, TiedOutputLayer):
+        return output_layer.projection.weight, none
+    if isinstance(output_layer, ProjectedOutputLayer):
+        return output_layer.projection.weight, output_layer.projection.bias
     return None, none

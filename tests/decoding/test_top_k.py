@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.decoding.expanding import BLOCK, _search_all, _search_blocks, expand
+from seqcritic.decoding.top_k import BLOCK, _search_all, _search_blocks, expand_top_k
 from seqcritic.errors import NonFiniteError
 
 
@@ -41,7 +41,7 @@ def test_expansions_are_those_of_a_sort_of_everything(num_tokens: int, levels: i
     for seed, live, width in ((0, 1, 1), (1, 4, 4), (2, 7, 12), (3, 3, 40)):
         logits, log_probs = make(seed, num_tokens, live, levels)
         log_probs[1, -1] = -torch.inf if live > 1 else 0.0
-        best, parents, tokens = expand(logits, log_probs, width)
+        best, parents, tokens = expand_top_k(logits, log_probs, width)
         for row, expected in enumerate(sort_everything(logits, log_probs, width)):
             found = list(zip(best[row].tolist(), parents[row].tolist(), tokens[row].tolist(), strict=True))
             assert found == expected
@@ -58,9 +58,9 @@ def test_blocks_are_enough_where_nothing_is_equal_and_say_so_where_it_is():
         assert torch.equal(ours[1:], theirs[1:])
 
 
-@pytest.mark.parametrize("place", [0, 3 * BLOCK, 5 * BLOCK + 1])
-def test_what_is_not_a_number_is_found_wherever_it_is(place: int):
+@pytest.mark.parametrize("position", [0, 3 * BLOCK, 5 * BLOCK + 1])
+def test_what_is_not_a_number_is_found_wherever_it_is(position: int):
     logits, log_probs = make(0, 5 * BLOCK + 2, 3, None)
-    logits[4, place] = torch.nan
+    logits[4, position] = torch.nan
     with pytest.raises(NonFiniteError):
-        expand(logits, log_probs, 3)
+        expand_top_k(logits, log_probs, 3)

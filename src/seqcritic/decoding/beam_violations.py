@@ -5,7 +5,7 @@ beat the last of them, which then stands K-th (at its last token: the first), by
 If not, that is a violation: the rival is noted, and the search starts again from the reference's prefix alone. An
 incorrect hypothesis that has ended keeps its place and its score.
 
-Shapes: B examples, K places of the beam (place 0 is the reference), T steps, V vocabulary, N violations.
+Shapes: B examples, K positions of the beam (0 is the reference), T steps, V vocabulary, N violations.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ class Violations(NamedTuple):
     """Where the reference fell behind, in the order of the steps."""
 
     rows: Tensor  # [N], the example
-    starts: Tensor  # [N], the first place after the last restart: all before is the reference's
-    places: Tensor  # [N], the last place
-    tokens: Tensor  # [N, T], the rival, padding after `places`
+    starts: Tensor  # [N], the first position after the last restart: all before is the reference's
+    positions: Tensor  # [N], the last position
+    tokens: Tensor  # [N, T], the rival, padding after `positions`
 
 
 @torch.no_grad()
 def find_violations(
     actor: Actor, memory: Memory, references: Tensor, mask: Tensor, width: int, margin: float
 ) -> Violations:
-    """Search for the references [B, T] with a beam of `width` places, at least 2, and return all violations."""
+    """Search for the references [B, T] with a beam of `width` hypotheses, at least 2, and return all violations."""
     num_examples, num_steps = references.shape
     examples = torch.arange(num_examples, device=references.device)
-    first_places = examples[:, None] * width  # of each example in [B * K]
+    first_rows = examples[:, None] * width  # of each example in [B * K]
     memory = all_rows.repeat(memory, width)
     state = actor.start(memory)
     scores = torch.full((num_examples, width), -torch.inf, dtype=torch.float64, device=references.device)
@@ -44,7 +44,7 @@ def find_violations(
     padding = actor.special.padding
     tokens = torch.full((num_examples, width, num_steps), padding, dtype=torch.int64, device=references.device)
     starts = torch.zeros_like(examples)
-    last_places = mask.sum(dim=1) - 1
+    last_positions = mask.sum(dim=1) - 1
     found: list[Violations] = []
     for step in range(num_steps):
         steps = torch.log_softmax(actor.logits(state), dim=1).double().view(num_examples, width, -1)
@@ -59,9 +59,9 @@ def find_violations(
             raise NonFiniteError("a log-probability of the searching actor is not a number")
         parents, chosen = at // steps.shape[2], at % steps.shape[2]
 
-        rank = torch.where(last_places == step, 0, width - 2)
+        rank = torch.where(last_positions == step, 0, width - 2)
         rival_score = best[examples, rank]
-        violated = (step <= last_places) & (rival_score > -torch.inf) & (reference_score < rival_score + margin)
+        violated = (step <= last_positions) & (rival_score > -torch.inf) & (reference_score < rival_score + margin)
         rivals = tokens[examples, parents[examples, rank]]
         rivals[:, step] = chosen[examples, rank]
         at_once = violated.nonzero()[:, 0]
@@ -75,7 +75,7 @@ def find_violations(
         tokens = tokens[examples[:, None], parents]
         tokens[:, :, step] = chosen
         if step + 1 < num_steps:
-            state = actor.step(memory, all_rows.select(state, (first_places + parents).flatten()), chosen.flatten())
+            state = actor.step(memory, all_rows.select(state, (first_rows + parents).flatten()), chosen.flatten())
     return Violations(*(torch.cat(fields) for fields in zip(*found, strict=True)))
 
 

@@ -4,14 +4,15 @@ The value of a token is what the whole prediction will score less what it scores
 
     Q(a) = E[R(Ŷ) | Ŷ_1..t-1 a] − R(Ŷ_1..t-1),   Q(end) = 0
 
-A critic can learn from samples alone which tokens of thousands are right, but it need not. With `critic.adds_outlook`,
+A critic can learn from samples alone which tokens of thousands are right, but it need not. With
+`critic.residual_on_lookahead`,
 
     Q̂(a) = Ψ(Ŷ_1..t-1 a) − R(Ŷ_1..t-1) + f(a),   Q̂(end) = 0
 
-where Ψ is the outlook, R if no more of the prediction is right (contracts/score.py), and the network f learns the rest:
-how much more will be.
+where Ψ is the lookahead, R if no more of the prediction is right (contracts/score.py), and the network f learns the
+rest: how much more will be.
 
-Shapes: B sequences, T tokens, N counted tokens, R references, U reference tokens, V vocabulary, C columns, H actor
+Shapes: B sequences, T tokens, N unmasked tokens, R references, U reference tokens, V vocabulary, C columns, H actor
 state.
 """
 
@@ -29,7 +30,7 @@ from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
 
 
-def token_outlooks(
+def token_lookaheads(
     score: Score,
     special: SpecialTokens,
     tokens: Tensor,
@@ -38,13 +39,13 @@ def token_outlooks(
     vocabulary_size: int,
     columns: Columns | None = None,
 ) -> Values:
-    """Return Ψ − R of all tokens at the places of tokens [B, T] where the mask [B, T] is True.
+    """Return Ψ − R of all tokens at the positions of tokens [B, T] where the mask [B, T] is True.
 
     All tokens of the references must be among the columns: they alone promise something of their own.
     """
     scorable = as_scorable(score, special, tokens, mask, batch)
     known = score.lookahead(scorable)
-    assert known is not None, "settings refuse critic.adds_outlook with a score that has no lookahead"
+    assert known is not None, "settings refuse critic.residual_on_lookahead with a score that has no lookahead"
     earned = prefix_scores(score, special, tokens, mask, batch)[:, :-1, None]
     gains = Packed.of(known.to(tokens.device) - earned, mask)  # [N, R · U + 1]
     references = scorable.references.to(tokens.device)  # [B, R, U]
@@ -52,18 +53,18 @@ def token_outlooks(
     if columns is not None:
         lengths = scorable.reference_lengths[:, :, None]
         counted = torch.arange(references.shape[2], device=lengths.device) < lengths
-        found, width = columns.places(found), len(columns.ids) + 1
+        found, width = columns.columns_of(found), len(columns.ids) + 1
         assert bool((found < len(columns.ids))[counted.flatten(1)].all()), "references have columns"
     # After the end, where a padding token may lack a column, the gain is that of all others: the rest keeps its own.
-    found = found[gains.places // mask.shape[1]]  # [N, R · U]
+    found = found[gains.positions // mask.shape[1]]  # [N, R · U]
     of_others = gains.rows[:, -1:].repeat(1, width)
     return Values(gains._replace(rows=of_others.scatter_(1, found, gains.rows[:, :-1])), columns)
 
 
-def add_outlooks(values: Values, outlooks: Values, special: SpecialTokens) -> Values:
-    """Return Q̂ from the network's values and the outlooks of the same places and columns."""
-    rows = values.packed.rows + values.packed.align(outlooks.packed)
-    rows[:, values.places(torch.tensor(special.end, device=rows.device))] = 0
+def add_lookaheads(values: Values, lookaheads: Values, special: SpecialTokens) -> Values:
+    """Return Q̂ from the network's values and the lookaheads of the same positions and columns."""
+    rows = values.packed.rows + values.packed.align(lookaheads.packed)
+    rows[:, values.columns_of(torch.tensor(special.end, device=rows.device))] = 0
     return values._replace(packed=values.packed._replace(rows=rows))
 
 
@@ -77,13 +78,13 @@ def all_values(
     states: Tensor,
     columns: Columns | None = None,
 ) -> Tensor:
-    """Return a critic's Q̂ [B, T, V] at the places of tokens [B, T], 0 outside the mask [B, T].
+    """Return a critic's Q̂ [B, T, V] at the positions of tokens [B, T], 0 outside the mask [B, T].
 
     With columns, those of a batch in training, each token without one has the value of the rest.
     """
     memory = critic.encode(batch.references, batch.reference_mask)
-    values = critic.counted_values(memory, tokens, states, mask, columns)
-    if critic.adds_outlook:
-        outlooks = token_outlooks(score, special, tokens, mask, batch, values.num_tokens, values.columns)
-        values = add_outlooks(values, outlooks, special)
+    values = critic.masked_values(memory, tokens, states, mask, columns)
+    if critic.residual_on_lookahead:
+        lookaheads = token_lookaheads(score, special, tokens, mask, batch, values.num_tokens, values.columns)
+        values = add_lookaheads(values, lookaheads, special)
     return values.padded()

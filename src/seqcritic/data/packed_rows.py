@@ -1,4 +1,4 @@
-"""Many short sequences of token numbers in one flat array, in files that are mapped into memory and never loaded.
+"""Many short sequences of token ids in one flat array, in files that are mapped into memory and never loaded.
 
 Sequence k lies in tokens[offsets[k] : offsets[k + 1]].
 """
@@ -26,11 +26,11 @@ SEQUENCES_BETWEEN_RELEASES = 1024
 
 
 def token_type(num_tokens: int) -> str:
-    """Return the smallest type that holds the numbers of a vocabulary."""
+    """Return the smallest type that holds the ids of a vocabulary."""
     return "uint16" if num_tokens <= 1 << 16 else "int32"
 
 
-class RaggedWriter:
+class PackedRowsWriter:
     """Appends sequences to a file of tokens and a file of offsets."""
 
     def __init__(self, tokens: BinaryIO, offsets: BinaryIO, dtype: str) -> None:
@@ -50,7 +50,7 @@ class RaggedWriter:
         self._total += len(flat)
 
 
-class RaggedArray:
+class PackedRows:
     """Sequences in memory, cheap to cut batches from."""
 
     def __init__(self, tokens: Tokens, lengths: Integers) -> None:
@@ -61,18 +61,18 @@ class RaggedArray:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def take(self, chosen: npt.NDArray[np.int32]) -> RaggedArray:
+    def take(self, chosen: npt.NDArray[np.int32]) -> PackedRows:
         """Return copies of the chosen sequences."""
         lengths = self.lengths[chosen]
-        return RaggedArray(self.tokens[places(self.starts[chosen], lengths)], lengths)
+        return PackedRows(self.tokens[flat_positions(self.starts[chosen], lengths)], lengths)
 
     def padded(self, chosen: Integers) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the chosen sequences, each closed by an end token, as one padded tensor and its mask."""
         lengths = self.lengths[chosen]
         columns = np.arange(int(lengths.max()) + 1)
-        numbers = np.full((len(chosen), len(columns)), END, np.int64)
-        numbers[columns < lengths[:, None]] = self.tokens[places(self.starts[chosen], lengths)]
-        return torch.from_numpy(numbers), torch.from_numpy(columns <= lengths[:, None])
+        ids = np.full((len(chosen), len(columns)), END, np.int64)
+        ids[columns < lengths[:, None]] = self.tokens[flat_positions(self.starts[chosen], lengths)]
+        return torch.from_numpy(ids), torch.from_numpy(columns <= lengths[:, None])
 
     def sequences(self) -> list[Tokens]:
         """Return the sequences one by one."""
@@ -80,7 +80,7 @@ class RaggedArray:
         return [self.tokens[start:end] for start, end in zip(self.starts, ends, strict=True)]
 
 
-class MappedRaggedArray:
+class MappedPackedRows:
     """Sequences in two files; only what is asked for is read, and no page of the files stays resident."""
 
     def __init__(self, tokens: Path, offsets: Path, dtype: str) -> None:
@@ -91,7 +91,7 @@ class MappedRaggedArray:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def take(self, chosen: npt.NDArray[np.int32]) -> RaggedArray:
+    def take(self, chosen: npt.NDArray[np.int32]) -> PackedRows:
         """Return copies of the chosen sequences; a ValueError says that the files are damaged."""
         starts = np.empty(len(chosen), np.int64)
         ends = np.empty(len(chosen), np.int64)
@@ -101,14 +101,14 @@ class MappedRaggedArray:
         if bool(((starts < 0) | (ends < starts) | (ends > len(self.tokens))).any()):
             raise ValueError("the offsets do not fit the tokens")
         lengths = ends - starts
-        taken = RaggedArray(np.empty(int(lengths.sum()), self.tokens.dtype), lengths)
+        taken = PackedRows(np.empty(int(lengths.sum()), self.tokens.dtype), lengths)
         for piece in self._pieces(chosen):
-            there = places(starts[piece], lengths[piece])
-            taken.tokens[places(taken.starts[piece], lengths[piece])] = self.tokens[there]
+            there = flat_positions(starts[piece], lengths[piece])
+            taken.tokens[flat_positions(taken.starts[piece], lengths[piece])] = self.tokens[there]
         return taken
 
     def _pieces(self, chosen: npt.NDArray[np.int32]) -> Iterator[Integers]:
-        """Yield the places in `chosen` some at a time in the order of the file, for neighbours share pages."""
+        """Yield the positions in `chosen` some at a time in the order of the file, for neighbours share pages."""
         in_order = np.argsort(chosen)
         for first in range(0, len(chosen), SEQUENCES_BETWEEN_RELEASES):
             yield in_order[first : first + SEQUENCES_BETWEEN_RELEASES]
@@ -121,7 +121,7 @@ class MappedRaggedArray:
             self._offset_map.madvise(mmap.MADV_DONTNEED)
 
 
-def places(starts: Integers, lengths: Integers) -> Integers:
+def flat_positions(starts: Integers, lengths: Integers) -> Integers:
     """Return start, start + 1, … of each sequence, one after the other."""
     before = np.cumsum(lengths) - lengths
     all_places: Integers = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)

@@ -12,9 +12,9 @@ from torch import Tensor
 from enumeration import gradients, largest_difference
 from seqcritic.contracts.batch import pad
 from seqcritic.decoding.sampling import sample
-from seqcritic.methods import counted_losses, losses, vocabulary_sums
+from seqcritic.methods import fused_ops, losses, masked_losses
 from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.recurrence import reference_loops
+from seqcritic.models.recurrence import use_plain_loops
 from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
@@ -35,7 +35,7 @@ def make_outputs() -> Tensor:
 
 
 def weighted(*per_token: Tensor) -> Tensor:
-    """Return a sum over the counted tokens in which each counts differently."""
+    """Return a sum over the unmasked tokens in which each counts differently."""
     return sum(
         (torch.where(MASK, part, 0.0) * weights).sum() for part, weights in zip(per_token, WEIGHTS, strict=False)
     )  # type: ignore[return-value]
@@ -51,32 +51,32 @@ def packed(outputs: Tensor) -> Packed:
 
 
 PAIRS: dict[str, tuple[Sums, Sums]] = {
-    "log_taken": (
-        lambda outputs: weighted(counted_losses.log_taken(packed(outputs), TOKENS)),
-        lambda outputs: weighted(losses.taken(torch.log_softmax(outputs, 2), TOKENS)),
+    "token_log_probabilities": (
+        lambda outputs: weighted(masked_losses.token_log_probabilities(packed(outputs), TOKENS)),
+        lambda outputs: weighted(losses.gather_chosen(torch.log_softmax(outputs, 2), TOKENS)),
     ),
     "likelihood_loss": (
-        lambda outputs: counted_losses.likelihood_loss(packed(outputs), TOKENS, MASK),
+        lambda outputs: masked_losses.likelihood_loss(packed(outputs), TOKENS, MASK),
         lambda outputs: losses.likelihood_loss(torch.log_softmax(outputs, 2), TOKENS, MASK),
     ),
     "expected value": (
-        lambda outputs: weighted(counted_losses.soft_values(packed(outputs), Values(packed(VALUES)))),
+        lambda outputs: weighted(masked_losses.soft_values(packed(outputs), Values(packed(VALUES)))),
         lambda outputs: weighted(soft_values(outputs, 0.0)),
     ),
     "soft value": (
-        lambda outputs: weighted(counted_losses.soft_values(packed(outputs), Values(packed(VALUES)), 0.7)),
+        lambda outputs: weighted(masked_losses.soft_values(packed(outputs), Values(packed(VALUES)), 0.7)),
         lambda outputs: weighted(soft_values(outputs, 0.7)),
     ),
     "taken and penalties": (
-        lambda outputs: weighted(*counted_losses.taken_and_penalties(Values(packed(outputs)), TOKENS)),
-        lambda outputs: weighted(losses.taken(outputs, TOKENS), losses.variance_penalty(outputs)),
+        lambda outputs: weighted(*masked_losses.chosen_values_and_penalties(Values(packed(outputs)), TOKENS)),
+        lambda outputs: weighted(losses.gather_chosen(outputs, TOKENS), losses.variance_penalty(outputs)),
     ),
     "taken alone": (
-        lambda outputs: weighted(counted_losses.taken_and_penalties(Values(packed(outputs)), TOKENS)[0]),
-        lambda outputs: weighted(losses.taken(outputs, TOKENS)),
+        lambda outputs: weighted(masked_losses.chosen_values_and_penalties(Values(packed(outputs)), TOKENS)[0]),
+        lambda outputs: weighted(losses.gather_chosen(outputs, TOKENS)),
     ),
     "penalties alone": (
-        lambda outputs: weighted(counted_losses.taken_and_penalties(Values(packed(outputs)), TOKENS)[1]),
+        lambda outputs: weighted(masked_losses.chosen_values_and_penalties(Values(packed(outputs)), TOKENS)[1]),
         lambda outputs: weighted(losses.variance_penalty(outputs)),
     ),
 }
@@ -89,7 +89,7 @@ def test_values_and_gradients_are_those_of_the_formulas(ours: Sums, formula: Sum
     (gradient,) = torch.autograd.grad(formula(outputs), outputs)
     assert ours(outputs).item() == pytest.approx(formula(outputs).item(), abs=1e-10)
     assert torch.allclose(our_gradient, gradient, rtol=0, atol=1e-10)
-    with reference_loops():
+    with use_plain_loops():
         assert ours(outputs).item() == pytest.approx(formula(outputs).item(), abs=1e-10)
 
 
@@ -97,26 +97,26 @@ def test_expected_values_find_the_rows_of_another_order():
     probabilities = torch.softmax(make_outputs().detach(), 2)
     turned = torch.arange(int(MASK.sum())).flip(0)
     rows = packed(probabilities)
-    other = Packed(rows.rows[turned], rows.places[turned], rows.shape)
+    other = Packed(rows.rows[turned], rows.positions[turned], rows.shape)
     expected = torch.where(MASK, losses.expected_values(probabilities, VALUES), 0.0)
-    assert torch.allclose(counted_losses.expected_values(other, Values(packed(VALUES))), expected, rtol=0, atol=1e-12)
+    assert torch.allclose(masked_losses.expected_values(other, Values(packed(VALUES))), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("read_out", [{}, {"read_out": 3}, {"tied": True}], ids=["own", "projected", "tied"])
-def test_what_an_actor_has_drawn_itself_needs_no_second_read_out(
-    read_out: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("output_layer", [{}, {"output_width": 3}, {"tied": True}], ids=["own", "projected", "tied"])
+def test_what_an_actor_has_drawn_itself_needs_no_second_output_layer(
+    output_layer: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
-    settings = GruActorSettings(embedding=4, hidden=5, attention=3, initial_range=None, **read_out)
+    settings = GruActorSettings(embedding=4, hidden=5, attention=3, initial_range=None, **output_layer)
     actor = RecurrentActor(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(2)).double()
     memory = actor.encode(*pad([[1, 2, 3], [4], [2, 1]]))
     fixed = all_rows.detach(memory)
     drawn = sample(actor, fixed, torch.tensor([3, 6, 5]), torch.Generator().manual_seed(3))
     features, _ = actor.features(memory, drawn.tokens, drawn.mask)
     weights = torch.randn(drawn.tokens.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
-    expected = counted_losses.log_taken(actor.logits_of(features), drawn.tokens)
+    expected = masked_losses.token_log_probabilities(actor.logits_of(features), drawn.tokens)
     expected_gradients = gradients((weights * expected).sum(), actor)
-    monkeypatch.setattr(actor.decoder.read_out, "forward", None)
-    found = counted_losses.sampled_log_taken(actor, features, drawn)
+    monkeypatch.setattr(actor.decoder.output_layer, "forward", None)
+    found = masked_losses.sampled_log_probabilities(actor, features, drawn)
     assert torch.allclose(found, expected, rtol=0, atol=1e-10)
     assert largest_difference(gradients((weights * found).sum(), actor), expected_gradients) < 1e-10
 
@@ -125,18 +125,18 @@ def test_what_an_actor_has_drawn_itself_needs_no_second_read_out(
 def test_gradients_are_those_of_finite_differences(num_rows: int):
     outputs = make_outputs().flatten(0, 1)[:num_rows].detach().requires_grad_()
     tokens, values = TOKENS.flatten()[:num_rows], VALUES.flatten(0, 1)[:num_rows]
-    assert torch.autograd.gradcheck(lambda rows: vocabulary_sums.log_taken(rows, tokens), outputs)
-    assert torch.autograd.gradcheck(lambda rows: vocabulary_sums.soft_values(rows, values, 0.7), outputs)
-    assert torch.autograd.gradcheck(lambda rows: vocabulary_sums.taken_and_spread(rows, tokens), outputs)
+    assert torch.autograd.gradcheck(lambda rows: fused_ops.token_log_probabilities(rows, tokens), outputs)
+    assert torch.autograd.gradcheck(lambda rows: fused_ops.soft_values(rows, values, 0.7), outputs)
+    assert torch.autograd.gradcheck(lambda rows: fused_ops.chosen_and_spread(rows, tokens), outputs)
 
 
 def test_tokens_of_vanishing_probability_have_finite_logarithms():
     logits = torch.tensor([[0.0, -300.0, 3.0], [-1e4, 1e4, 0.0]], requires_grad=True)
-    found = vocabulary_sums.log_taken(logits, torch.tensor([1, 0]))
+    found = fused_ops.token_log_probabilities(logits, torch.tensor([1, 0]))
     assert torch.allclose(found, torch.log_softmax(logits, 1)[[0, 1], [1, 0]], rtol=1e-6)
     (gradient,) = torch.autograd.grad(found.sum(), logits)
     assert torch.allclose(gradient.sum(1), torch.zeros(2), atol=1e-6)
-    soft = vocabulary_sums.soft_values(logits, torch.ones(2, 3), 0.5)
+    soft = fused_ops.soft_values(logits, torch.ones(2, 3), 0.5)
     assert bool(torch.isfinite(soft).all())
 
 

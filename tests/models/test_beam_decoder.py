@@ -1,4 +1,4 @@
-"""Hypotheses that share their memory against the decoder's own steps, where each has a memory of its own."""
+"""BeamDecoder that share their memory against the decoder's own steps, where each has a memory of its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from seqcritic.contracts.batch import pad
-from seqcritic.models import hypotheses
+from seqcritic.models import beam_decoder
 from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.hypotheses import Hypotheses, Keys
+from seqcritic.models.beam_decoder import BeamDecoder, Keys
 from seqcritic.models.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 
@@ -25,7 +25,7 @@ def test_steps_and_logits_are_those_of_the_decoder(
     kind: str, num_tokens: int, encoder: str, dropout: float, monkeypatch: pytest.MonkeyPatch
 ):
     if kind == "own matrix":
-        monkeypatch.setattr(hypotheses, "LIFTED", 0)
+        monkeypatch.setattr(beam_decoder, "LIFTED", 0)
     settings = GruActorSettings(
         embedding=5,
         hidden=6,
@@ -34,12 +34,12 @@ def test_steps_and_logits_are_those_of_the_decoder(
         initial_range=None,
         dropout=dropout,
         tied=kind == "tied",
-        read_out=3 if kind == "projected" else None,
+        output_width=3 if kind == "projected" else None,
     )
     generator = torch.Generator().manual_seed(0)
     actor = RecurrentActor(settings, 4, num_tokens, generator).double()
     memory = actor.encode(*pad(SOURCES), actor.draw_masks(len(SOURCES), torch.Generator().manual_seed(3)))
-    search, state = Hypotheses(actor.decoder, memory, WIDTH), actor.start(memory)
+    search, state = BeamDecoder(actor.decoder, memory, WIDTH), actor.start(memory)
     live = search.start()
     assert (search.lifted is not None) == (kind == "lifted" and not dropout)
     assert (search.token_gates is not None) == (num_tokens == 5 and not dropout)

@@ -18,13 +18,13 @@ from support import PATIENCE_SECONDS, complaints
 NOTHING: Callable[[], None] = lambda: None  # noqa: E731
 
 
-class Team:
+class ProcessGroup:
     """Forks that run one command together; `before` is called first in the process of a rank."""
 
     def __init__(
         self, log: Path, *arguments: object, size: int = 2, before: dict[int, Callable[[], None]] | None = None
     ) -> None:
-        # Like torchrun, the test keeps the store in a process that none of the team's deaths ends.
+        # Like torchrun, the test keeps the store in a process that none of the group's deaths ends.
         self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         self.logs = [log.with_name(f"{log.name}-{rank}.txt") for rank in range(size)]
         self.pids = [self._fork(rank, size, arguments, (before or {}).get(rank, NOTHING)) for rank in range(size)]

@@ -1,10 +1,10 @@
 """What was tried, as a small file: runs that change a few settings, with their validation scores.
 
-    python benchmarks/evidence/tries.py TITLE=RUN … --out docs/results/STUDY/tries.json
+    python benchmarks/evidence/trials.py TITLE=RUN … --out docs/results/STUDY/trials.json
 
 For each run: the updates of its critic before joint training and the share of variance that it explained there, the
 updates of joint training, the best and last validation score, and what samples returned and the policy's entropy, at
-first and in the end (means over the updates between two records). Nothing here is judged on test.
+first and in the end (means over the updates between two records). Nothing here is evaluated on test.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-from seqcritic.comparing.gather import share_at_start
+from seqcritic.comparing.gather import explained_at_start
 from seqcritic.evaluation import build_score
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import find_weights
@@ -35,7 +35,7 @@ def describe(title: str, run: Path) -> dict[str, object]:
         "method": settings.method.label,
         "seed": settings.seed,
         "critic_updates": read_description(find_weights(critic))["progress"]["total_updates"] if critic else own,
-        "critic_explains": share_at_start([run]),
+        "critic_explains": explained_at_start([run]),
         "updates": settings.phases.train.updates,
         "evaluations": len(scores),
         "lower_is_better": lower_is_better,

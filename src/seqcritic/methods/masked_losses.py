@@ -1,9 +1,9 @@
-"""What the losses ask of packed logits and values: one number for each counted token, and the losses made of them.
+"""What the losses ask of packed logits and values: one number for each unmasked token, and the losses made of them.
 
-The formulas are those of losses.py. They are computed by vocabulary_sums.py, or, where the reference loops are asked
+The formulas are those of losses.py. They are computed by fused_ops.py, or, where the plain loops are asked
 for, as they are written. Values of columns and rest give what their expansion to all tokens would.
 
-Shapes: B sequences, T tokens, N counted tokens, V vocabulary, C columns. Results are [B, T], 0 where nothing counts.
+Shapes: B sequences, T tokens, N unmasked tokens, V vocabulary, C columns. Results are [B, T], 0 where nothing counts.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from torch import Tensor
 
 from seqcritic.contracts.actor import Actor
 from seqcritic.decoding.sampling import Sample
-from seqcritic.methods import losses, vocabulary_sums
+from seqcritic.methods import fused_ops, losses
 from seqcritic.models.recurrence import plain_loops
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
 
 
-def log_taken(logits: Packed, tokens: Tensor) -> Tensor:
+def token_log_probabilities(logits: Packed, tokens: Tensor) -> Tensor:
     """log p(y_t) of tokens [B, T]."""
-    rows, taken = logits.rows, logits.take(tokens)
+    rows, chosen = logits.rows, logits.take(tokens)
     if plain_loops():
-        return logits.spread(losses.taken(torch.log_softmax(rows, dim=1), taken))
-    return logits.spread(vocabulary_sums.log_taken(rows, taken))
+        return logits.spread(losses.gather_chosen(torch.log_softmax(rows, dim=1), chosen))
+    return logits.spread(fused_ops.token_log_probabilities(rows, chosen))
 
 
-def sampled_log_taken(actor: Actor, features: Packed, sample: Sample) -> Tensor:
+def sampled_log_probabilities(actor: Actor, features: Packed, sample: Sample) -> Tensor:
     """log p(ŷ_t) of what this very actor has just drawn: known from then, only the gradient is left to compute."""
     layer = actor.output_layer()
     if layer is None:
-        return log_taken(actor.logits_of(features), sample.tokens)
+        return token_log_probabilities(actor.logits_of(features), sample.tokens)
     inputs, tokens = layer.inputs(features.rows), features.take(sample.tokens)
-    probabilities, known = features.align(sample.probabilities), features.take(sample.log_taken)
+    probabilities, known = features.align(sample.probabilities), features.take(sample.token_log_probabilities)
     return features.spread(
-        vocabulary_sums.known_log_taken(inputs, layer.weight, layer.bias, tokens, probabilities, known)
+        fused_ops.known_log_probabilities(inputs, layer.weight, layer.bias, tokens, probabilities, known)
     )
 
 
@@ -44,14 +44,14 @@ def soft_values(logits: Packed, values: Values, temperature: float = 0.0) -> Ten
     rows, constants, columns = logits.rows, logits.align(values.packed.detach()), values.columns
     if columns is not None:
         if not (plain_loops() or temperature):
-            return logits.spread(vocabulary_sums.column_values(rows, constants, columns.ids))
+            return logits.spread(fused_ops.column_values(rows, constants, columns.ids))
         constants = columns.expand(constants)  # the entropy needs a number for every token anyway
     if plain_loops():
         expected = losses.expected_values(torch.softmax(rows, dim=1), constants)
         if temperature:
             expected = expected + temperature * losses.entropies(torch.log_softmax(rows, dim=1))
         return logits.spread(expected)
-    return logits.spread(vocabulary_sums.soft_values(rows, constants, temperature))
+    return logits.spread(fused_ops.soft_values(rows, constants, temperature))
 
 
 def divergences(logits: Packed, others: Packed) -> Tensor:
@@ -66,31 +66,31 @@ def expected_values(probabilities: Packed, values: Values) -> Tensor:
     rows, of_tokens = packed.rows, packed.align(probabilities)
     if columns is None:
         return packed.spread(losses.expected_values(of_tokens, rows))
-    # Σ_c p(c) Q(c) + (1 − Σ_c p(c)) ρ, of differences to ρ, the rest, as in vocabulary_sums.py
+    # Σ_c p(c) Q(c) + (1 − Σ_c p(c)) ρ, of differences to ρ, the rest, as in fused_ops.py
     rest = rows[:, -1]
     above_rest = losses.expected_values(of_tokens.index_select(1, columns.ids), rows[:, :-1] - rest[:, None])
     return packed.spread(rest + above_rest)
 
 
-def taken_and_penalties(values: Values, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def chosen_values_and_penalties(values: Values, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Q̂(ŷ_t) of tokens [B, T], and C_t, the variance penalty."""
     packed, columns = values.packed, values.columns
     if plain_loops():
-        return values.taken(tokens), packed.spread(losses.variance_penalty(values.expanded().rows))
-    places = values.places(packed.take(tokens))
+        return values.of_tokens(tokens), packed.spread(losses.variance_penalty(values.expanded().rows))
+    positions = values.columns_of(packed.take(tokens))
     num_others = None if columns is None else columns.num_others
-    of_tokens, spreads = vocabulary_sums.taken_and_spread(packed.rows, places, num_others)
+    of_tokens, spreads = fused_ops.chosen_and_spread(packed.rows, positions, num_others)
     return packed.spread(of_tokens), packed.spread(spreads)
 
 
 def likelihood_loss(logits: Packed, references: Tensor, mask: Tensor) -> Tensor:
     """−Σ_t log p(y_t | Y_1..t-1, X) of references [B, T]."""
-    return -losses.mean_over_sequences(log_taken(logits, references), mask)
+    return -losses.mean_over_sequences(token_log_probabilities(logits, references), mask)
 
 
-def smoothed_loss(logits: Packed, taken: Tensor, mask: Tensor, smoothing: float) -> Tensor:
+def smoothed_loss(logits: Packed, chosen: Tensor, mask: Tensor, smoothing: float) -> Tensor:
     """−Σ_t (1 − ε) log p(y_t) + ε/V Σ_a log p(a), where log p(y_t) [B, T] is known."""
     rows = logits.rows
     # The mean of log p is that of the logits less what normalises them: no tensor of log-probabilities is made.
     mean_log = logits.spread(rows.mean(dim=1) - torch.logsumexp(rows, dim=1))
-    return -losses.mean_over_sequences(losses.smoothed(taken, mean_log, smoothing), mask)
+    return -losses.mean_over_sequences(losses.smoothed(chosen, mean_log, smoothing), mask)

@@ -1,4 +1,4 @@
-"""Is the critic ready? How much of the variance of the realised return it explains, on validation samples.
+"""The explained variance of the critic: how much of the realised return's it foresees, on validation samples.
 
     1 − Var(G_t − Q̂(ŷ_t)) / Var(G_t),   G_t = Σ_{τ≥t} r_τ
 
@@ -18,7 +18,7 @@ from seqcritic.data.corruption import derive_seed
 from seqcritic.methods.policy_evaluation import CriticTraining
 
 NUM_SENTENCES = 512
-LITTLE = 0.3
+WARNED_BELOW = 0.3
 
 
 @torch.no_grad()
@@ -39,7 +39,7 @@ def explained_variance(networks: Networks, batches: list[Batch], settings: Setti
 
 def warning(share: float) -> str:
     """Return what to say when joint training starts with this critic; nothing where it explains enough."""
-    if share >= LITTLE:
+    if share >= WARNED_BELOW:
         return ""
     return (
         f"warning: the critic explains only {100 * share:.0f} % of the variance of held-out returns; joint training "

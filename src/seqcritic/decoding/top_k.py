@@ -15,7 +15,7 @@ from seqcritic.errors import NonFiniteError
 BLOCK = 64
 
 
-def expand(logits: Tensor, log_probs: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
+def expand_top_k(logits: Tensor, log_probs: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return log-probability, parent and token of the most probable expansions, each [R, width] or all there are.
 
     Logits are [R * W, V]. The log-probabilities [R, W] are float64: rounding must not make unequal sums equal.
@@ -37,9 +37,9 @@ def _search_all(logits: Tensor, steps: Tensor, log_probs: Tensor, width: int) ->
     """Only the `width` likeliest tokens of a hypothesis count; they are chosen by their logits, as in greedy search."""
     likeliest = _highest(logits, width)  # [R * W, K]
     sums = (log_probs[:, :, None] + steps.gather(1, likeliest).view(*log_probs.shape, -1)).flatten(1)  # [R, W * K]
-    best, places = sums.sort(dim=1, descending=True, stable=True)
-    best, places = best[:, :width], places[:, :width]
-    return best, places // likeliest.shape[1], likeliest.view(len(sums), -1).gather(1, places)
+    best, positions = sums.sort(dim=1, descending=True, stable=True)
+    best, positions = best[:, :width], positions[:, :width]
+    return best, positions // likeliest.shape[1], likeliest.view(len(sums), -1).gather(1, positions)
 
 
 def _search_blocks(steps: Tensor, log_probs: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -58,8 +58,8 @@ def _search_blocks(steps: Tensor, log_probs: Tensor, width: int) -> tuple[Tensor
     parents = blocks // num_blocks
     tokens = (blocks % num_blocks * BLOCK)[:, :, None] + torch.arange(BLOCK, device=steps.device)  # [R, K, BLOCK]
     outside = tokens >= num_tokens
-    places = (torch.arange(len(blocks), device=steps.device)[:, None] * log_probs.shape[1] + parents) * num_tokens
-    values = steps.view(-1)[(places[:, :, None] + tokens).masked_fill_(outside, 0)].masked_fill_(outside, -torch.inf)
+    positions = (torch.arange(len(blocks), device=steps.device)[:, None] * log_probs.shape[1] + parents) * num_tokens
+    values = steps.view(-1)[(positions[:, :, None] + tokens).masked_fill_(outside, 0)].masked_fill_(outside, -torch.inf)
     sums = (log_probs.gather(1, parents)[:, :, None] + values).flatten(1)  # [R, K * BLOCK]
     best, chosen = sums.topk(width + 1, dim=1)
     tied = (best[:, 1:] == best[:, :-1]).any(dim=1)
@@ -68,12 +68,12 @@ def _search_blocks(steps: Tensor, log_probs: Tensor, width: int) -> tuple[Tensor
 
 
 def _highest(values: Tensor, count: int) -> Tensor:
-    """Return the places [N, count], or all V, of the highest values of [N, V] in falling order, equals by place."""
+    """Return the positions [N, count], or all V, of the highest values of [N, V] falling, equals by position."""
     count = min(count, values.shape[1])
     # topk leaves open which of equal values it returns; one value more shows where that matters.
-    highest, places = values.topk(min(count + 1, values.shape[1]), dim=1)
+    highest, positions = values.topk(min(count + 1, values.shape[1]), dim=1)
     tied = (highest[:, count:] == highest[:, count - 1 : count]).any(dim=1)
     if bool(tied.any()):
-        places[tied, :count] = values[tied].sort(dim=1, descending=True, stable=True).indices[:, :count]
-    places = places[:, :count].sort(dim=1).values
-    return places.gather(1, values.gather(1, places).sort(dim=1, descending=True, stable=True).indices)
+        positions[tied, :count] = values[tied].sort(dim=1, descending=True, stable=True).indices[:, :count]
+    positions = positions[:, :count].sort(dim=1).values
+    return positions.gather(1, values.gather(1, positions).sort(dim=1, descending=True, stable=True).indices)

@@ -13,14 +13,14 @@ from seqcritic.bootstrap import interval, paired_p_value
 from seqcritic.contracts.score import Score
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.report.comparison import BeamScore
+from seqcritic.training.progress_bar import ProgressBar, with_prefix
 from seqcritic.training.run_evaluation import RunEvaluation
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.stored_evaluation import StoredEvaluations
-from seqcritic.training.watching import Watch, with_prefix
 
 
 @dataclass(frozen=True)
-class JudgedRun:
+class EvaluatedRun:
     """One run on its test set: greedily and, where asked for, by beam search with the ρ tuned for it."""
 
     folder: Path
@@ -39,38 +39,42 @@ class TestScore(TypedDict):
     seed_scores: tuple[float, ...]
 
 
-def judge_run(folder: Path, label: str, beam: int | None, watch: Watch, overrides: Sequence[str] = ()) -> JudgedRun:
+def evaluate_run(
+    folder: Path, label: str, beam: int | None, progress_bar: ProgressBar, overrides: Sequence[str] = ()
+) -> EvaluatedRun:
     """Evaluate a run, as far as it has not been evaluated before; progress is shown with the run's label."""
-    stored = StoredEvaluations(folder, with_prefix(f"{label}, seed {read_settings(folder).seed}", watch), overrides)
+    stored = StoredEvaluations(
+        folder, with_prefix(f"{label}, seed {read_settings(folder).seed}", progress_bar), overrides
+    )
     greedy = stored.on_test()
     if beam is None:
-        return JudgedRun(folder, greedy, None, GREEDY)
+        return EvaluatedRun(folder, greedy, None, GREEDY)
     search = stored.tuned(beam)
-    return JudgedRun(folder, greedy, stored.on_test(search), search)
+    return EvaluatedRun(folder, greedy, stored.on_test(search), search)
 
 
-def greedy_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: Score) -> TestScore:
+def greedy_score(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRun], metric: Score) -> TestScore:
     """Return the greedy test score of a method's seeds, tested against a baseline's unless that is empty."""
     ours, theirs = ([run.greedy for run in group] for group in (runs, baseline))
-    return _test_score(ours, theirs, metric, share_seeds(runs, baseline))
+    return _test_score(ours, theirs, metric, have_same_seeds(runs, baseline))
 
 
-def beam_score(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun], metric: Score) -> BeamScore | None:
+def beam_score(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRun], metric: Score) -> BeamScore | None:
     """Return the same by beam search, or None where there was none."""
     ours, theirs = ([run.beam for run in group if run.beam is not None] for group in (runs, baseline))
     if not ours:
         return None
     rhos = tuple(run.search.length_reward for run in runs)
-    return BeamScore(runs[0].search.width, rhos, **_test_score(ours, theirs, metric, share_seeds(runs, baseline)))
+    return BeamScore(runs[0].search.width, rhos, **_test_score(ours, theirs, metric, have_same_seeds(runs, baseline)))
 
 
-def share_seeds(runs: Sequence[JudgedRun], baseline: Sequence[JudgedRun]) -> bool:
+def have_same_seeds(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRun]) -> bool:
     """Tell whether two methods have the same seeds in the same order, so that their runs are pairs."""
     ours, theirs = ([read_settings(run.folder).seed for run in group] for group in (runs, baseline))
     return ours == theirs
 
 
-def signature_of_tuned(runs: Sequence[JudgedRun]) -> str:
+def signature_of_tuned(runs: Sequence[EvaluatedRun]) -> str:
     """Return the signature of a beam search for runs each of which has its own length reward."""
     if runs[0].beam is None:
         return ""

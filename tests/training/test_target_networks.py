@@ -1,4 +1,4 @@
-"""A follower of speed 1 is no follower: the target is the present network, bit for bit."""
+"""A target network at rate 1 is no copy: it is the present network, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From state and glimpse to one number for each token of the vocabulary: three read-outs.
+"""The output layer, from state and context to one number for each token of the vocabulary, in three forms.
 
     own matrix               g(x) = W x + b
     through a chosen width   g(x) = W tanh(P x + a) + b
@@ -8,7 +8,7 @@ With a vocabulary of words the last product is most of an update; a narrower lay
 What it is made of, inputs, weight and bias, can be asked for: where its result is known already, the gradient alone is
 computed.
 
-Shapes: F features, the size of [state; glimpse], V vocabulary.
+Shapes: F features, the size of [state; context], V vocabulary.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 
-class OwnReadOut(nn.Linear):
-    """A read-out with a matrix of its own."""
+class LinearOutputLayer(nn.Linear):
+    """An output layer with a matrix of its own."""
 
     def inputs(self, features: Tensor) -> Tensor:
         """Return what the matrix is multiplied with."""
@@ -35,8 +35,8 @@ class OwnReadOut(nn.Linear):
         return super().forward(self.inputs(features))
 
 
-class ProjectedReadOut(OwnReadOut):
-    """A read-out through a layer of a chosen width, with a matrix of its own."""
+class ProjectedOutputLayer(LinearOutputLayer):
+    """An output layer through a layer of a chosen width, with a matrix of its own."""
 
     def __init__(self, size: int, width: int, num_tokens: int) -> None:
         super().__init__(width, num_tokens)
@@ -47,8 +47,8 @@ class ProjectedReadOut(OwnReadOut):
         return torch.tanh(self.projection(features))
 
 
-class TiedReadOut(nn.Module):
-    """A read-out through the decoder's own embedding."""
+class TiedOutputLayer(nn.Module):
+    """An output layer through the decoder's own embedding."""
 
     def __init__(self, size: int, embedding: nn.Embedding) -> None:
         super().__init__()
@@ -77,10 +77,13 @@ class TiedReadOut(nn.Module):
         return nn.functional.linear(self.inputs(features), self.weight, self.bias)
 
 
-def build_read_out(size: int, embedding: nn.Embedding, tied: bool, width: int | None) -> OwnReadOut | TiedReadOut:
-    """Return the read-out of features of some size; `width` None: no layer before the matrix, or the tied one's own."""
+def build_output_layer(
+    size: int, embedding: nn.Embedding, tied: bool, width: int | None
+) -> LinearOutputLayer | TiedOutputLayer:
+    """Return the output layer of features of some size; `width` None: no layer before the matrix, or the tied one's
+    own."""
     if tied:
-        return TiedReadOut(size, embedding)
+        return TiedOutputLayer(size, embedding)
     if width is None:
-        return OwnReadOut(size, embedding.num_embeddings)
-    return ProjectedReadOut(size, width, embedding.num_embeddings)
+        return LinearOutputLayer(size, embedding.num_embeddings)
+    return ProjectedOutputLayer(size, width, embedding.num_embeddings)

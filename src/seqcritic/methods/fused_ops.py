@@ -34,13 +34,13 @@ def _normalisers(logits: Tensor, probabilities: Tensor) -> Tensor:
     return logits.amax(dim=1, keepdim=True) - probabilities.amax(dim=1, keepdim=True).log()
 
 
-def _log_taken_gradient(probabilities: Tensor, tokens: Tensor, by_taken: Tensor) -> Tensor:
+def _log_probability_gradient(probabilities: Tensor, tokens: Tensor, by_chosen: Tensor) -> Tensor:
     """Return [N, V], the gradient of the logits where that of log p(y) is [N]."""
-    weights = by_taken[:, None]
+    weights = by_chosen[:, None]
     return torch.mul(probabilities, -weights).scatter_add_(1, tokens[:, None], weights)
 
 
-class LogTaken(torch.autograd.Function):
+class TokenLogProbability(torch.autograd.Function):
     """log p(y)."""
 
     @staticmethod
@@ -52,14 +52,14 @@ class LogTaken(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_taken: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, by_chosen: Tensor) -> tuple[Tensor, None]:
         """Return the gradient of the logits."""
         probabilities, tokens = ctx.saved_tensors
-        return _log_taken_gradient(probabilities, tokens, by_taken), None
+        return _log_probability_gradient(probabilities, tokens, by_chosen), None
 
 
-class KnownLogTaken(torch.autograd.Function):
-    """log p(y) of a read-out W x + b, where it and p are known: only the gradient is computed."""
+class KnownLogProbability(torch.autograd.Function):
+    """log p(y) of an output layer W x + b, where it and p are known: only the gradient is computed."""
 
     @staticmethod
     def forward(
@@ -71,10 +71,10 @@ class KnownLogTaken(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_taken: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, by_chosen: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of inputs, weight and bias."""
         inputs, weight, tokens, probabilities = ctx.saved_tensors
-        by_logits = _log_taken_gradient(probabilities, tokens, by_taken)
+        by_logits = _log_probability_gradient(probabilities, tokens, by_chosen)
         return by_logits @ weight, by_logits.t() @ inputs, by_logits.sum(dim=0), None, None, None
 
 
@@ -122,7 +122,7 @@ class ColumnValues(torch.autograd.Function):
         return gradient.index_add_(1, columns, shares * by_expected[:, None]), None, None
 
 
-class TakenAndSpread(torch.autograd.Function):
+class ChosenAndSpread(torch.autograd.Function):
     """Q_y and Σ_a (Q_a − Q̄)²."""
 
     @staticmethod
@@ -145,28 +145,28 @@ class TakenAndSpread(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_taken: Tensor | None, by_spread: Tensor | None) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, by_chosen: Tensor | None, by_spread: Tensor | None) -> tuple[Tensor, None, None]:
         """Return the gradient of the values."""
         deviations, tokens = ctx.saved_tensors
         gradient = torch.zeros_like(deviations) if by_spread is None else deviations * (2 * by_spread)[:, None]
         if ctx.num_others is not None:
             gradient[:, -1].mul_(ctx.num_others)
-        if by_taken is not None:
-            gradient.scatter_add_(1, tokens[:, None], by_taken[:, None])
+        if by_chosen is not None:
+            gradient.scatter_add_(1, tokens[:, None], by_chosen[:, None])
         return gradient, None, None
 
 
-def log_taken(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Return log p(y), [N]; see LogTaken."""
-    result: Tensor = LogTaken.apply(logits, tokens)  # type: ignore[no-untyped-call]
+def token_log_probabilities(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Return log p(y), [N]; see TokenLogProbability."""
+    result: Tensor = TokenLogProbability.apply(logits, tokens)  # type: ignore[no-untyped-call]
     return result
 
 
-def known_log_taken(
+def known_log_probabilities(
     inputs: Tensor, weight: Tensor, bias: Tensor, tokens: Tensor, probabilities: Tensor, known: Tensor
 ) -> Tensor:
-    """Return what is known of log p(y), [N], with its gradient; see KnownLogTaken."""
-    result: Tensor = KnownLogTaken.apply(inputs, weight, bias, tokens, probabilities, known)  # type: ignore[no-untyped-call]
+    """Return what is known of log p(y), [N], with its gradient; see KnownLogProbability."""
+    result: Tensor = KnownLogProbability.apply(inputs, weight, bias, tokens, probabilities, known)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -182,7 +182,7 @@ def column_values(logits: Tensor, values: Tensor, columns: Tensor) -> Tensor:
     return result
 
 
-def taken_and_spread(values: Tensor, tokens: Tensor, num_others: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return Q_y and Σ_a (Q_a − Q̄)², each [N]; see TakenAndSpread."""
-    result: tuple[Tensor, Tensor] = TakenAndSpread.apply(values, tokens, num_others)  # type: ignore[no-untyped-call]
+def chosen_and_spread(values: Tensor, tokens: Tensor, num_others: int | None = None) -> tuple[Tensor, Tensor]:
+    """Return Q_y and Σ_a (Q_a − Q̄)², each [N]; see ChosenAndSpread."""
+    result: tuple[Tensor, Tensor] = ChosenAndSpread.apply(values, tokens, num_others)  # type: ignore[no-untyped-call]
     return result

@@ -18,7 +18,7 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.method_settings import MethodSettings
-from seqcritic.methods.counted_losses import log_taken, sampled_log_taken
+from seqcritic.methods.masked_losses import sampled_log_probabilities, token_log_probabilities
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.methods.terms import Anchored, LikelihoodTerm, Terms, likelihood_term, prepare_terms
 from seqcritic.models.recurrence import plain_loops
@@ -45,7 +45,7 @@ class Scored:
     features: Packed  # [N, F], of tokens [B·M, T]
     states: Tensor  # [B·M, T, H], detached
     reference_logits: Packed | None = None  # [N', V], of references [B, U]
-    reference_log_taken: Tensor | None = None  # [B, U], log p(y_t | Y_1..t-1), 0 on padding
+    reference_log_probabilities: Tensor | None = None  # [B, U], log p(y_t | Y_1..t-1), 0 on padding
     likelihood: LikelihoodTerm | None = None
     compared: Compared  # with the anchor, where there is one
     anchor: Anchored | None = None
@@ -91,12 +91,12 @@ class Experience(Scored):
         return self.rollout_measurements | self.term_measurements()
 
     @property
-    def log_taken(self) -> Tensor:
+    def token_log_probabilities(self) -> Tensor:
         """log p(ŷ_t | Ŷ_1..t-1) of the sampled tokens, [B·M, T], 0 after the last."""
         sample = self.rollout.sample
         if self.own_samples:
-            return sampled_log_taken(self.actor, self.features, sample)
-        return log_taken(self.logits, sample.tokens)
+            return sampled_log_probabilities(self.actor, self.features, sample)
+        return token_log_probabilities(self.logits, sample.tokens)
 
 
 def draw_reward_masks(actor: Actor, batch: Batch, settings: MethodSettings, generator: torch.Generator) -> Masks | None:
@@ -105,7 +105,7 @@ def draw_reward_masks(actor: Actor, batch: Batch, settings: MethodSettings, gene
     return actor.draw_masks(len(batch), generator) if held else None
 
 
-def experience(
+def gather_experience(
     networks: Networks,
     batch: Batch,
     settings: MethodSettings,
@@ -209,15 +209,17 @@ def score_beside_references(
     )
     features, states = actor.features(rows_of.cat([memories, memory]), both, both_masks)
     reference_logits = actor.logits_of(features.part(num_sequences, len(both), num_reference_steps))
-    reference_log_taken = log_taken(reference_logits, batch.references)
+    reference_log_probabilities = token_log_probabilities(reference_logits, batch.references)
     if likelihood is None:
-        likelihood = likelihood_term(reference_logits, reference_log_taken, batch.reference_mask, terms.label_smoothing)
+        likelihood = likelihood_term(
+            reference_logits, reference_log_probabilities, batch.reference_mask, terms.label_smoothing
+        )
     return Scored(
         actor=actor,
         features=features.part(0, num_sequences, num_steps),
         states=states[:num_sequences, :num_steps].detach(),
         reference_logits=reference_logits,
-        reference_log_taken=reference_log_taken,
+        reference_log_probabilities=reference_log_probabilities,
         likelihood=likelihood,
         anchor=terms.anchor,
         # Sequences that are not so many of each example may be none at all: the references are always there.
@@ -228,5 +230,5 @@ def score_beside_references(
 
 
 def _likelihood_of(logits: Packed, batch: Batch, terms: Terms) -> LikelihoodTerm:
-    taken = log_taken(logits, batch.references)
-    return likelihood_term(logits, taken, batch.reference_mask, terms.label_smoothing)
+    chosen = token_log_probabilities(logits, batch.references)
+    return likelihood_term(logits, chosen, batch.reference_mask, terms.label_smoothing)

@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from seqcritic.data.restoring import align, read_originals, restore
+from seqcritic.data.case_restoration import align, read_originals, restore
 from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.vocabulary import OTHER_CHARACTER, SPELLING_ALPHABET, normalise_spelling, spelling_table
 from seqcritic.data_settings import SpellingSettings

@@ -16,7 +16,7 @@ from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
 from seqcritic.method_settings import method_section
 from seqcritic.methods.columns import choose_columns
-from seqcritic.methods.outlook import all_values, token_outlooks
+from seqcritic.methods.lookahead import all_values, token_lookaheads
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.rollout import Rollout
 from seqcritic.models.critic import RecurrentCritic
@@ -29,23 +29,23 @@ from test_estimators import SCORE, TabularCritic, exact_loss_gradients, expected
 SPECIAL = SpecialTokens(end=(END,), padding=END)
 
 
-def outlooks(world: World) -> Tensor:
+def lookaheads(world: World) -> Tensor:
     """Ψ − R [N, T, V] of every token at every step of every sequence."""
     batch = make_batch().repeat(len(world.sequences))
-    return token_outlooks(SCORE, SPECIAL, world.tokens, world.mask, batch, NUM_TOKENS).padded().double()
+    return token_lookaheads(SCORE, SPECIAL, world.tokens, world.mask, batch, NUM_TOKENS).padded().double()
 
 
 def add_to(world: World, rest: Tensor) -> Networks:
     """The world's actor and critics whose networks say `rest` [N, T, V]."""
-    critics = [TabularCritic(rest.clone(), adds_outlook=True) for _ in range(2)]
+    critics = [TabularCritic(rest.clone(), residual_on_lookahead=True) for _ in range(2)]
     for critic in critics:
         critic.rows = list(range(len(world.sequences)))
     return Networks(make_actor(), critic=critics[0], target_critic=critics[1])  # type: ignore[arg-type]
 
 
-def test_outlooks_stand_with_their_tokens():
+def test_lookahead_stand_with_their_tokens():
     world = make_world(make_actor())
-    found = outlooks(world)
+    found = lookaheads(world)
     first = world.sequences.index((END,))
     assert found[first, 0].tolist()[1:] == [1.0, 1.0], "one of the reference's two tokens, in or out of place"
     after_one = world.sequences.index((1, END))
@@ -57,23 +57,23 @@ def test_tokens_of_every_reference_promise_something_and_have_columns():
     batch = Batch.of(codec, ["x", "x"], [("a b", "c b"), "d e"])
     tokens, mask = pad(codec.encode_references(["", "d"]), codec.special)
     score = EditDistanceScore(unknown=codec.special.unknown)
-    found = token_outlooks(score, codec.special, tokens, mask, batch, codec.num_target_tokens)
+    found = token_lookaheads(score, codec.special, tokens, mask, batch, codec.num_target_tokens)
     ids = codec.encode_references(["a b c d e f"])[0]
     gains = found.padded()[:, :, ids].tolist()
     assert gains[0][0] == [1, 1, 1, 0, 0, 0], "a or c, in its place, and b, out of place, as no other is right"
     assert gains[1][1] == [0, 0, 0, 0, 1, 0]
-    critic = TabularCritic(torch.zeros(1), adds_outlook=True)
+    critic = TabularCritic(torch.zeros(1), residual_on_lookahead=True)
     critic.num_columns = 1
     columns = choose_columns(critic, codec.special, batch, torch.ones(2, codec.num_target_tokens))
     assert columns is not None
     assert set(columns.ids.tolist()) == {END, *ids[:5]}
-    few = token_outlooks(score, codec.special, tokens, mask, batch, codec.num_target_tokens, columns)
+    few = token_lookaheads(score, codec.special, tokens, mask, batch, codec.num_target_tokens, columns)
     assert few.padded()[:, :, ids].tolist() == gains
 
 
 def test_with_what_is_left_of_the_exact_values_actor_critic_is_unbiased(monkeypatch: pytest.MonkeyPatch):
     world = make_world(make_actor())
-    rest = world.exact_values() - outlooks(world)
+    rest = world.exact_values() - lookaheads(world)
     rest[:, :, END] = 5.0  # whatever the network says of it, the end is worth nothing more
     networks = add_to(world, rest)
     method = registered_methods()["actor-critic"](method_section()(name="actor-critic"), SCORE, True)
@@ -94,10 +94,10 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
         found = evaluate_policy(networks, batch, rollout, sample.states, settings, SCORE, torch.Generator())
         return found.values.padded(), found.loss.item(), found.measurements["explained_variance"].item()
 
-    values, loss, explained = judge(exact - outlooks(world))
+    values, loss, explained = judge(exact - lookaheads(world))
     assert torch.allclose(values[world.mask], exact[world.mask], atol=1e-10)
     assert (loss < 1e-10) == temporal_difference, "Monte-Carlo targets have their noise"
-    worse = exact - outlooks(world) + torch.linspace(0, 1, NUM_STEPS, dtype=torch.float64)[:, None]
+    worse = exact - lookaheads(world) + torch.linspace(0, 1, NUM_STEPS, dtype=torch.float64)[:, None]
     _, more, less = judge(worse)
     assert more > loss + 0.01
     assert less < explained
@@ -106,7 +106,7 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
 @pytest.mark.parametrize("num_columns", [None, 1, 5, 6])
 def test_values_on_view_are_those_of_training(num_columns: int | None):
     generator = torch.Generator().manual_seed(0)
-    settings = GruCriticSettings(embedding=4, hidden=5, attention=3, adds_outlook=True, columns=num_columns)
+    settings = GruCriticSettings(embedding=4, hidden=5, attention=3, residual_on_lookahead=True, columns=num_columns)
     actor, critic = make_actor(), RecurrentCritic(settings, 6, 5, generator).double()
     references, reference_mask = pad([[1, 2, 3, 1], [2]])
     batch = Batch(*pad([[1, 2], [2]]), references, reference_mask)
@@ -124,7 +124,7 @@ def test_values_on_view_are_those_of_training(num_columns: int | None):
     shown = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states, columns)
     assert torch.allclose(shown, trained)
     assert torch.equal(shown[mask][:, 4], shown[mask][:, 5]) == (num_columns == 1), "they are in no reference"
-    critic.adds_outlook = False
+    critic.residual_on_lookahead = False
     network = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states, columns)
     assert bool((shown[:, :, END] == 0).all())
     first = (shown - network)[:, 0]
