@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import seqcritic
-from seqcritic.digests import FIELD, seal, write_whole
+from seqcritic.files import FIELD, seal, write_whole
 
 PACKAGED = Path(seqcritic.__file__).parent / "pretrained"
 DESCRIPTION = "description.json"

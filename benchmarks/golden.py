@@ -23,8 +23,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from seqcritic.method_settings import MIXED, method_labels
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.methods import MIXED, method_labels
 from seqcritic.training.display import SilentDisplay
 from seqcritic.training.train import train
 

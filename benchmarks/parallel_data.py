@@ -94,7 +94,7 @@ def write_text(folder: Path, num_pairs: int, num_types: int) -> None:
 def measure(options: argparse.Namespace) -> dict[str, float]:
     """Encode if nothing is cached, draw batches if something is, and return seconds and megabytes."""
     from seqcritic.data.pairs import PairsFromFiles
-    from seqcritic.data_settings import TranslationSettings
+    from seqcritic.settings.data import TranslationSettings
 
     measured = {f"{name}_of_imports": figure for name, figure in spent().items()}
     settings = TranslationSettings.model_validate(data_settings(options))
@@ -125,7 +125,7 @@ def data_settings(options: argparse.Namespace) -> dict[str, object]:
 def train_a_little(options: argparse.Namespace) -> dict[str, float]:
     """Train a small actor on what is cached; the networks' own memory grows with their sizes and is not the data's."""
     os.environ["SEQCRITIC_CACHE"] = str(options.folder / "cache")
-    from seqcritic.settings_io import settings_from
+    from seqcritic.settings.io import settings_from
     from seqcritic.training.train import train
 
     valid = {}

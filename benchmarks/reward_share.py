@@ -15,7 +15,7 @@ from torch import Tensor
 from seqcritic.contracts.score import Scorable
 from seqcritic.data.task import build_task
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import load_recipe, with_method
+from seqcritic.settings.io import load_recipe, with_method
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import recipe_learner
 

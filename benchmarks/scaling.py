@@ -29,7 +29,7 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.methods.rollout import EXTRA_STEPS
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import load_recipe, with_method
+from seqcritic.settings.io import load_recipe, with_method
 from seqcritic.training.distributed import Processes, join_processes
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import Learner, recipe_learner

@@ -19,9 +19,9 @@ from typing import Any
 
 import seqcritic
 from seqcritic.data.task import build_task
-from seqcritic.evaluation import build_score
+from seqcritic.evaluation.evaluate import build_score
 from seqcritic.report.svg import FAINT, GRID, INK, PALETTE, draw_svg, element, text
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 from seqcritic.training.learner import recipe_learner
 
 SOURCE = Path(seqcritic.__file__).parent

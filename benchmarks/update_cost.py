@@ -12,10 +12,10 @@ import os
 import sys
 
 from seqcritic.data.task import build_task
-from seqcritic.method_settings import typical_costs
-from seqcritic.settings_io import load_recipe
+from seqcritic.evaluation.progress_bar import show_step_progress
+from seqcritic.settings.io import load_recipe
+from seqcritic.settings.methods import typical_costs
 from seqcritic.training.calibration import UNIT, measure_seconds
-from seqcritic.training.progress_bar import show_step_progress
 
 WARM_UP_UPDATES = 600
 ROUNDS = 60

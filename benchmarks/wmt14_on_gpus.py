@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 
 PAIRS = 12_000_000
 VOCABULARY = 30_000

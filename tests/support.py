@@ -19,7 +19,7 @@ import yaml
 from seqcritic.cli import main
 from seqcritic.comparing import jobs
 from seqcritic.contracts.method_registry import registered_methods
-from seqcritic.method_settings import typical_costs
+from seqcritic.settings.methods import typical_costs
 
 WORDS = [
     "the",

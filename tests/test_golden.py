@@ -7,7 +7,7 @@ import json
 import pytest
 
 import golden
-from seqcritic.method_settings import method_labels
+from seqcritic.settings.methods import method_labels
 
 
 @pytest.mark.parametrize("dropout", golden.DROPOUTS)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.cli import build_parser
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 
 README = Path(__file__).parents[1] / "README.md"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jiwer
 
 from seqcritic.data.spelling import SpellingTask
-from seqcritic.data_settings import SpellingSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.data import SpellingSettings
+from seqcritic.settings.io import load_recipe
 
 CHARACTERS = jiwer.Compose([jiwer.ReduceToListOfListOfChars()])  # jiwer's default without its strip
 

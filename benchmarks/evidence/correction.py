@@ -25,10 +25,10 @@ from seqcritic.comparing.gather import explained_at_start
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import PlannedRun
 from seqcritic.comparing.rows import Row
-from seqcritic.config import Settings
 from seqcritic.data.task import build_task
-from seqcritic.method_settings import MIXED
-from seqcritic.settings_io import load_recipe, settings_from, with_method
+from seqcritic.settings.io import load_recipe, settings_from, with_method
+from seqcritic.settings.methods import MIXED
+from seqcritic.settings.tree import Settings
 from seqcritic.training.environment import environment
 from seqcritic.training.tracking import read_metrics
 from seqcritic.training.train import is_finished

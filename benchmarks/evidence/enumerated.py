@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 import torch
 
-from seqcritic.diagnosing.estimators import ESTIMATORS
-from seqcritic.diagnosing.measure import measure
+from seqcritic.analysis.estimators import ESTIMATORS
+from seqcritic.analysis.measure import measure
 from seqcritic.methods import rollout
 from seqcritic.report.diagnosis import EstimatorRow, Figure
 

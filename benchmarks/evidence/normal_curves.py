@@ -21,10 +21,10 @@ from typing import Any
 from markupsafe import Markup
 
 from seqcritic.errors import UserError
-from seqcritic.method_settings import MIXED, method_labels
 from seqcritic.report.formats import format_compact
 from seqcritic.report.scales import Range, nice_ticks
 from seqcritic.report.svg import FAINT, GRID, PALETTE, Frame, draw_line, draw_svg, element, join, text_width, write_text
+from seqcritic.settings.methods import MIXED, method_labels
 from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tracking import Record, read_metrics
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 
 import trials
+from seqcritic.analysis.diagnose import evaluate_token_values
+from seqcritic.analysis.diagnosis_input import load_diagnosis_input
 from seqcritic.comparing.gather import critic_curve
-from seqcritic.diagnosing.diagnose import evaluate_token_values
-from seqcritic.diagnosing.load import load_diagnosis_input
 
 NUM_EXAMPLES = 128
 

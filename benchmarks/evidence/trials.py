@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 
 from seqcritic.comparing.gather import explained_at_start
-from seqcritic.evaluation import build_score
+from seqcritic.evaluation.evaluate import build_score
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import find_weights
 from seqcritic.training.run_folder import read_settings

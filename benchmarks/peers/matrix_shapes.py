@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.batch import Batch
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.settings import GruActorSettings
 
 NOTE = (
     "products: only for tokens that count, none for padding; recurrent products one step at a time, their weight "

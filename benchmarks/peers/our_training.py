@@ -10,17 +10,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.score import Array, References, Scorable, Score
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import rollout
-from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.scores.shared.token_score import TokenScore
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.tree import Settings
 from seqcritic.training.learner import recipe_learner
 from side_by_side.layers import count
 from side_by_side.workloads import WORKLOADS, Pair, Workload

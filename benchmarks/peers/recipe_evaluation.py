@@ -6,13 +6,13 @@ from itertools import cycle
 from typing import Any
 
 from our_training import NUM_BATCHES, TimedScore, Training, batch_of
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import EVALUATION_BATCH, EvaluationSet
 from seqcritic.data.spelling import SpellingTask
-from seqcritic.data_settings import SpellingSettings
-from seqcritic.evaluation import build_score, evaluate_actor
+from seqcritic.evaluation.evaluate import build_score, evaluate_actor
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.data import SpellingSettings
+from seqcritic.settings.io import load_recipe
+from seqcritic.settings.tree import Settings
 from seqcritic.training.learner import recipe_learner
 from side_by_side.workloads import Workload
 

@@ -13,7 +13,7 @@ from our_training import NEVER, Training, batch_of, settings_of
 from recipe_evaluation import Evaluation, RecipeTraining
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
-from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.training.environment import set_up_process
 from side_by_side.layers import count
 from side_by_side.serve import serve

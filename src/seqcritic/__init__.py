@@ -7,8 +7,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from seqcritic.analysis.diagnose import diagnose
+    from seqcritic.analysis.inspect import inspect
     from seqcritic.comparing.compare import compare
-    from seqcritic.config import Settings
     from seqcritic.contracts.actor import Actor, SpecialTokens
     from seqcritic.contracts.batch import Batch, EvaluationSet
     from seqcritic.contracts.codec import Codec
@@ -21,19 +22,18 @@ if TYPE_CHECKING:
     from seqcritic.data.pairs_in_memory import pairs
     from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
     from seqcritic.decoding.search import Search
-    from seqcritic.diagnosing.diagnose import diagnose
     from seqcritic.errors import Interrupted, NonFiniteError, UserError
-    from seqcritic.inspecting.load import inspect
+    from seqcritic.evaluation.run import evaluate
     from seqcritic.methods import losses
     from seqcritic.models.ensemble import EnsembleActor
     from seqcritic.models.hf.actor import HuggingFaceActor
     from seqcritic.report.pages import render_page
     from seqcritic.scores.shared.function import as_score
-    from seqcritic.settings_io import load_recipe, recipe_names
+    from seqcritic.settings.io import load_recipe, recipe_names
+    from seqcritic.settings.tree import Settings
     from seqcritic.training.callbacks import Callback
     from seqcritic.training.export import export
     from seqcritic.training.model import Model, load_model
-    from seqcritic.training.run_evaluation import evaluate
     from seqcritic.training.train import train
     from seqcritic.training.trainer import Trainer
 
@@ -55,21 +55,21 @@ _MODULES = {
     "NonFiniteError": "errors",
     "Score": "contracts.score",
     "Search": "decoding.search",
-    "Settings": "config",
+    "Settings": "settings.tree",
     "SpecialTokens": "contracts.actor",
     "Task": "contracts.task",
     "Trainer": "training.trainer",
     "UserError": "errors",
     "as_score": "scores.shared.function",
     "compare": "comparing.compare",
-    "diagnose": "diagnosing.diagnose",
-    "evaluate": "training.run_evaluation",
+    "diagnose": "analysis.diagnose",
+    "evaluate": "evaluation.run",
     "export": "training.export",
-    "inspect": "inspecting.load",
+    "inspect": "analysis.inspect",
     "load_model": "training.model",
-    "load_recipe": "settings_io",
+    "load_recipe": "settings.io",
     "pairs": "data.pairs_in_memory",
-    "recipe_names": "settings_io",
+    "recipe_names": "settings.io",
     "register_actor": "contracts.registry",
     "register_critic": "contracts.registry",
     "register_method": "contracts.method_registry",

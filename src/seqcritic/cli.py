@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from seqcritic.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
+from seqcritic.settings.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqcritic.bounds import LARGEST
-from seqcritic.digests import seal
 from seqcritic.errors import UserError
-from seqcritic.settings_io import load_recipe, recipe_description, recipe_names, to_yaml, with_method
+from seqcritic.files import seal
+from seqcritic.settings.bounds import LARGEST
+from seqcritic.settings.io import load_recipe, recipe_description, recipe_names, to_yaml, with_method
 from seqcritic.training.packaged import packaged_names, summary
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def compare(options: argparse.Namespace) -> int:
 
 def evaluate(options: argparse.Namespace) -> int:
     """Print the score of a model with its interval and signature."""
-    from seqcritic.training.progress_bar import show_progress
-    from seqcritic.training.run_evaluation import evaluate as run
-    from seqcritic.training.tuning import tune_length_reward
+    from seqcritic.evaluation.progress_bar import show_progress
+    from seqcritic.evaluation.run import evaluate as run
+    from seqcritic.evaluation.tuning import tune_length_reward
 
     _check_search(options)
     places = [options.run, *options.others]
@@ -125,8 +125,8 @@ def export(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     """Write one page about some runs or a comparison, or what is on it as JSON."""
     from seqcritic.comparing.gather import comparison_of_runs
+    from seqcritic.evaluation.progress_bar import show_progress
     from seqcritic.report.pages import render_page
-    from seqcritic.training.progress_bar import show_progress
 
     beam = options.beam if options.beam > 1 else None
     overrides = [argument for argument in options.runs if argument.startswith("data.") and "=" in argument]
@@ -143,8 +143,8 @@ def report(options: argparse.Namespace) -> int:
 
 def inspect(options: argparse.Namespace) -> int:
     """Print the critic's values along one prediction, and write them as a page."""
-    from seqcritic.inspecting.load import inspect as run
-    from seqcritic.inspecting.show import print_values
+    from seqcritic.analysis.inspect import inspect as run
+    from seqcritic.analysis.show import print_values
     from seqcritic.report.pages import render_values
 
     table = run(options.run, options.source, options.reference, options.prediction, options.top, options.device)
@@ -157,8 +157,8 @@ def inspect(options: argparse.Namespace) -> int:
 def diagnose(options: argparse.Namespace) -> int:
     """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
     _check_outs(options.out)
-    from seqcritic.diagnosing.diagnose import diagnose as run
-    from seqcritic.diagnosing.show import print_diagnosis
+    from seqcritic.analysis.diagnose import diagnose as run
+    from seqcritic.analysis.show import print_diagnosis
     from seqcritic.report.pages import render_diagnosis
     from seqcritic.training.display import choose_display
 
@@ -196,8 +196,8 @@ def ablate(options: argparse.Namespace) -> int:
 
 def prepare(options: argparse.Namespace) -> int:
     """Make the sets of a published corpus and print their sizes beside the published ones."""
-    from seqcritic.preparing.prepare import prepare as run
-    from seqcritic.preparing.summary import summary
+    from seqcritic.corpora.prepare import prepare as run
+    from seqcritic.corpora.summary import summary
 
     prepared = run(options.corpus, options.out, options.source, lambda line: print(line, file=sys.stderr, flush=True))
     print("\n".join(summary(prepared)))

@@ -13,8 +13,8 @@ from matrix_shapes import Products, layers_of
 from our_training import Training
 from seqcritic.contracts.batch import Batch, pad
 from seqcritic.methods import rollout
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.settings import GruActorSettings
 from side_by_side.environments import PEERS, _digest
 from side_by_side.machine import OtherLoad, warning
 from side_by_side.workers import Worker

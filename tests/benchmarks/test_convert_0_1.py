@@ -11,7 +11,7 @@ import pytest
 from convert_0_1 import PACKAGED, convert, main
 from seqcritic.contracts.codec import codec_from_dict
 from seqcritic.data.tokens import WordVocabulary
-from seqcritic.digests import seal, unseal
+from seqcritic.files import seal, unseal
 
 WORDS = WordVocabulary("words", False, ["a", "b"]).to_dict()
 SPELLING: dict[str, Any] = {"settings": {"data": {"task": "spelling", "length": 7}}, "vocabularies": {}, "data": "x"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from correction import READY, UNREADY, Study
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 
 RUNS = Path("runs")
 

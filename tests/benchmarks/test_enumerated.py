@@ -12,7 +12,7 @@ import pytest
 import results
 from enumerated import DRAWS, EXAMPLES, NOISES, find_exact
 from enumeration_tables import Compared, draw_enumeration, enumeration, read_enumeration
-from seqcritic.diagnosing.estimators import ESTIMATORS, UNBIASED
+from seqcritic.analysis.estimators import ESTIMATORS, UNBIASED
 from seqcritic.report.diagnosis import Figure
 
 PATH = results.RESULTS / "gradients" / "enumeration.json"

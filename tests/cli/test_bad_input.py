@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from seqcritic.cli import main
-from seqcritic.digests import seal
+from seqcritic.files import seal
 from seqcritic.training import checkpoint
 from seqcritic.training.model import load_model
 from support import SHORT, Refusal, complaints, method_overrides, run, snapshot, write_text

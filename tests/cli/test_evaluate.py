@@ -10,7 +10,7 @@ import pytest
 
 from seqcritic.cli import main
 from seqcritic.comparing.gather import comparison_of_runs
-from seqcritic.training.run_evaluation import evaluate
+from seqcritic.evaluation.run import evaluate
 from support import SHORT, method_overrides, train_here, write_text
 
 SIGNATURE = re.compile(

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from seqcritic.cli import main
-from seqcritic.settings_io import load_recipe, recipe_names, settings_from
+from seqcritic.settings.io import load_recipe, recipe_names, settings_from
 from support import command_line, quiet_environment, run
 
 COMMANDS = ("train", "compare", "evaluate", "predict", "inspect", "report", "export", "prepare")

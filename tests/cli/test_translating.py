@@ -13,9 +13,9 @@ import yaml
 from seqcritic.cli import main
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.errors import UserError
+from seqcritic.evaluation.run import evaluate
 from seqcritic.scores.shared.function import as_score
 from seqcritic.training.model import load_model
-from seqcritic.training.run_evaluation import evaluate
 from support import complaints, records, run
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four", "hund": "dog", "katze": "cat"}
@@ -255,7 +255,7 @@ def test_several_runs_are_an_ensemble(
     assert main(["train", str(translation_recipe), "--out", str(other), *short]) == 0
     lines = ["eins zwei drei.", "hund katze hund.", "vier vier eins zwei katze."]
     both, alone = load_model([translation_run, other]), load_model(translation_run)
-    sources, mask = alone.task.encode_lines(lines)
+    sources, mask = alone.codec.encode_sources(lines)
     tokens = torch.tensor([[5, 6, 7]] * 3)
     with torch.no_grad():
         mean, first, second = (

@@ -16,12 +16,12 @@ from seqcritic.comparing.ablate import BASELINE, ROWS, ablation_rows, choose_row
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import PlannedRun, plan_runs, run_settings
 from seqcritic.comparing.rows import Row
-from seqcritic.config import Settings
 from seqcritic.errors import NonFiniteError
 from seqcritic.report.ablation import Ablation, AblationRow, list_ablation_columns
 from seqcritic.report.charts import draw_ablation
 from seqcritic.report.tables import markdown_columns
-from seqcritic.settings_io import differences, load_recipe, settings_from
+from seqcritic.settings.io import differences, load_recipe, settings_from
+from seqcritic.settings.tree import Settings
 from seqcritic.training.run_folder import read_settings
 from support import Fork, Refusal, records, write_text
 

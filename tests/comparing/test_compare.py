@@ -19,13 +19,13 @@ from seqcritic.comparing import jobs
 from seqcritic.comparing.gather import compare_experiments, comparison_of_runs
 from seqcritic.comparing.plan import budget
 from seqcritic.decoding.search import Search
+from seqcritic.evaluation import stored
+from seqcritic.evaluation.run import evaluate
+from seqcritic.evaluation.tuning import tune_length_reward
 from seqcritic.report.pages import render_page
-from seqcritic.settings_io import load_recipe
-from seqcritic.training import stored_evaluation
+from seqcritic.settings.io import load_recipe
 from seqcritic.training.checkpoint import read_description
-from seqcritic.training.run_evaluation import evaluate
 from seqcritic.training.run_folder import read_settings
-from seqcritic.training.tuning import tune_length_reward
 from support import (
     SHORT,
     Fork,
@@ -176,10 +176,10 @@ def test_beam_search_is_added_to_a_finished_comparison_without_training(
     # All that takes time is kept: the command again predicts nothing.
     shutil.rmtree(out / "seed-2/likelihood/evaluations")
     searched: list[str] = []
-    predict = stored_evaluation.predict_batches
-    monkeypatch.setattr(stored_evaluation, "predict_batches", lambda *rest: searched.append("test") or predict(*rest))
-    tune = stored_evaluation.tune_model
-    monkeypatch.setattr(stored_evaluation, "tune_model", lambda *rest: searched.append("valid") or tune(*rest))
+    predict = stored.predict_batches
+    monkeypatch.setattr(stored, "predict_batches", lambda *rest: searched.append("test") or predict(*rest))
+    tune = stored.tune_model
+    monkeypatch.setattr(stored, "tune_model", lambda *rest: searched.append("valid") or tune(*rest))
     files = {name: (out / name).read_bytes() for name in FILES}
     assert main(command) == 0
     assert searched == ["test", "valid", "test"]

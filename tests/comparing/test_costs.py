@@ -15,11 +15,11 @@ from seqcritic.comparing import costs
 from seqcritic.comparing.costs import needed_costs, rows_with_costs, with_costs
 from seqcritic.comparing.plan import budget
 from seqcritic.comparing.rows import own_rows, parse_rows
-from seqcritic.config import Settings
 from seqcritic.data.task import build_task
-from seqcritic.digests import seal
-from seqcritic.method_settings import typical_costs
-from seqcritic.settings_io import load_recipe
+from seqcritic.files import seal
+from seqcritic.settings.io import load_recipe
+from seqcritic.settings.methods import typical_costs
+from seqcritic.settings.tree import Settings
 from seqcritic.training.calibration import measure_seconds
 from seqcritic.training.learner import Learner
 from seqcritic.training.run_folder import read_settings

@@ -10,8 +10,8 @@ import pytest
 from seqcritic.comparing import jobs
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import PlannedRun
-from seqcritic.config import Settings
 from seqcritic.errors import NonFiniteError, UserError
+from seqcritic.settings.tree import Settings
 
 
 @pytest.mark.parametrize(("code", "fault"), [(3, NonFiniteError), (2, UserError), (-9, UserError)])

@@ -8,10 +8,10 @@ import pytest
 
 from seqcritic.comparing.plan import PlannedRun, budget, check_budget, plan_runs, run_settings
 from seqcritic.comparing.rows import Row, method_rows, own_rows, parse_rows
-from seqcritic.config import Settings
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.errors import UserError
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import write_folder
 from seqcritic.training.progress import Progress
 

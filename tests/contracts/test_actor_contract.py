@@ -16,14 +16,14 @@ from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.prefix_rollouts import roll_out_prefixes
 from seqcritic.decoding.sampling import greedy, sample
-from seqcritic.method_settings import MIXED, MethodSettings, method_labels, method_section
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.baseline import LinearBaseline
-from seqcritic.models.critic import RecurrentCritic
 from seqcritic.models.ensemble import EnsembleActor
-from seqcritic.models.settings import GruActorSettings, GruCriticSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.critic import RecurrentCritic
+from seqcritic.models.gru.settings import GruActorSettings, GruCriticSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.settings.methods import MIXED, MethodSettings, method_labels, method_section
 from seqcritic.tensors import rows
 
 SIZES = {"embedding": 5, "hidden": 6, "attention": 4, "initial_range": None}

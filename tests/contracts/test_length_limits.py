@@ -11,12 +11,12 @@ from seqcritic.data.vocabulary import END
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import Search, find_best
 from seqcritic.errors import UserError
-from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3, 1, 1, 2]]
 

@@ -8,16 +8,16 @@ import sys
 import pytest
 from pydantic import ValidationError
 
-from seqcritic.config import Settings
 from seqcritic.contracts import method_registry as registry
 from seqcritic.contracts.method import Traits
 from seqcritic.contracts.method_registry import PACKAGED, register_method, registered_methods
 from seqcritic.errors import UserError
-from seqcritic.method_settings import method_labels, method_section, method_settings, section_key, typical_costs
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.mixer import Mixer, MixerSettings
-from seqcritic.sections import Count, Section
-from seqcritic.settings_io import settings_from, to_yaml, with_method
+from seqcritic.settings.base import Count, Section
+from seqcritic.settings.io import settings_from, to_yaml, with_method
+from seqcritic.settings.methods import method_labels, method_section, method_settings, section_key, typical_costs
+from seqcritic.settings.tree import Settings
 
 
 class SlowMixerSettings(Section):
@@ -50,7 +50,7 @@ def test_packaged_methods_stand_in_the_order_of_their_files_whatever_was_importe
 
 
 def test_settings_load_no_torch_before_they_are_validated():
-    code = "import sys, seqcritic.config, seqcritic.settings_io as s; assert s.recipe_description('demo'); "
+    code = "import sys, seqcritic.settings.tree, seqcritic.settings.io as s; assert s.recipe_description('demo'); "
     code += "assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

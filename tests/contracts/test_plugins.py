@@ -13,7 +13,7 @@ import pytest
 from seqcritic.cli import main
 from seqcritic.contracts import method_registry as registry
 from seqcritic.errors import UserError
-from seqcritic.settings_io import load_recipe, settings_from
+from seqcritic.settings.io import load_recipe, settings_from
 from support import write_recipe
 
 OWN_METHOD = '''
@@ -24,7 +24,7 @@ import seqcritic
 from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.experience import gather_experience
-from seqcritic.sections import Section, Weight
+from seqcritic.settings.base import Section, Weight
 
 
 class ClippedRewardSettings(Section):

@@ -19,8 +19,8 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.spelling import SpellingTask
-from seqcritic.data_settings import SpellingSettings, TranslationSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import SpellingSettings, TranslationSettings
 from support import write_text
 
 Build = Callable[[Path, int], Task]

@@ -10,7 +10,7 @@ import pytest
 from seqcritic.data.case_restoration import align, read_originals, restore
 from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.vocabulary import OTHER_CHARACTER, SPELLING_ALPHABET, normalise_spelling, spelling_table
-from seqcritic.data_settings import SpellingSettings
+from seqcritic.settings.data import SpellingSettings
 
 TABLE = spelling_table()
 STRANGE = "ÜüßİıK猫—½\u0301\u200b\t\x85\x1f\u3000ΑΣς#"

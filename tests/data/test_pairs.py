@@ -14,8 +14,8 @@ import torch
 from seqcritic.contracts import batch
 from seqcritic.contracts.codec import codec_from_dict
 from seqcritic.data.pairs import PairsFromFiles
-from seqcritic.data_settings import TranslationSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import TranslationSettings
 
 WORDS = {"cat": "Katze", "dog": "Hund", "house": "Haus", "don't": "nicht", "tree": "Baum", "is": "ist"}
 

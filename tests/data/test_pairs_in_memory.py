@@ -14,8 +14,8 @@ import seqcritic
 from seqcritic.data.pairs import PairsFromFiles, PairsTask
 from seqcritic.data.pairs_in_memory import hold_out, read_given
 from seqcritic.data.parallel import Pair
-from seqcritic.data_settings import TranslationSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import TranslationSettings
 
 WORDS = ["one", "two", "three", "four", "five"]
 PAIRS = [(f"{a} {b}", f"{b} {a}") for a in WORDS for b in WORDS]

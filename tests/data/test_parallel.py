@@ -12,8 +12,8 @@ import pytest
 from seqcritic.contracts.batch import text_record
 from seqcritic.data import parallel
 from seqcritic.data.parallel import Pair, read_pairs, with_progress
-from seqcritic.data_settings import PairFiles, TranslationSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import PairFiles, TranslationSettings
 
 
 def write(path: Path, content: str | bytes) -> str:

@@ -20,10 +20,10 @@ from seqcritic.data.tokens import (
     vocabulary_from_dict,
 )
 from seqcritic.data.words import UNKNOWN_WORD, without_reserved
-from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.rouge_l import RougeLScore
+from seqcritic.settings.data import TokenSettings
 
 LINES = ["b b b a a c c", "d , <unk> <unk> <unk> <unk>", "A A", "Übergröße is nice 😀"]
 

@@ -10,8 +10,8 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.vocabulary import END, SPELLING_ALPHABET, Vocabulary
 from seqcritic.data.windows import Windows
-from seqcritic.data_settings import SpellingSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import SpellingSettings
 
 VOCABULARY = Vocabulary(SPELLING_ALPHABET)
 LETTERS = SPELLING_ALPHABET[:26]

@@ -14,9 +14,9 @@ from seqcritic.decoding.beam import Hypothesis, beam_search
 from seqcritic.decoding.sampling import greedy
 from seqcritic.decoding.top_k import _highest, expand_top_k
 from seqcritic.errors import NonFiniteError
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.beam_decoder import BeamDecoder
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.beam_decoder import BeamDecoder
+from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 
 EVERYTHING = 1_000_000  # as num_best: nothing is dropped, so no row stops before its maximum length

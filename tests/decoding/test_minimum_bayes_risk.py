@@ -20,8 +20,8 @@ from seqcritic.decoding.minimum_bayes_risk import (
 )
 from seqcritic.decoding.search import find_best
 from seqcritic.errors import NonFiniteError
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
 from seqcritic.scores.edit_distance import EditDistanceScore

@@ -7,8 +7,8 @@ import torch
 from seqcritic.contracts.batch import pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy, sample
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 
 SIZES = GruActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)

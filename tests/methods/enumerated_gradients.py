@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from enumeration import NUM_TOKENS, World, gradients
-from seqcritic.diagnosing.estimators import ESTIMATORS, Subject
+from seqcritic.analysis.estimators import ESTIMATORS, Subject
 from seqcritic.methods import losses
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.attention import EncoderMemory
 from seqcritic.models.baseline import LinearBaseline
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.attention import EncoderMemory
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values

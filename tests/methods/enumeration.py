@@ -13,9 +13,9 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.score import Scorable, rewards_at_end, rewards_from_prefixes
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.dropout import Masks
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.dropout import Masks
+from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed

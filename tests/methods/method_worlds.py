@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.methods.build import build_networks
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.tree import Settings
 
 NUM_TOKENS = 6
 SCORE = EditDistanceScore(normalise=False)

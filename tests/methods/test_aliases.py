@@ -6,8 +6,8 @@ import pytest
 
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.errors import UserError
-from seqcritic.method_settings import method_aliases
-from seqcritic.settings_io import load_recipe, settings_from, to_yaml, with_method
+from seqcritic.settings.io import load_recipe, settings_from, to_yaml, with_method
+from seqcritic.settings.methods import method_aliases
 
 NAMES = {
     "rloo": "reinforce-multisample",

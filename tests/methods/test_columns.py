@@ -10,7 +10,6 @@ import enumeration
 import test_estimators
 from enumeration import World, gradients, largest_difference, make_world
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Outcome
@@ -21,11 +20,12 @@ from seqcritic.errors import UserError
 from seqcritic.methods import fused_ops, losses, masked_losses
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.attention import EncoderMemory
-from seqcritic.models.critic import RecurrentCritic
-from seqcritic.models.recurrence import use_plain_loops
-from seqcritic.settings_io import load_recipe
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.attention import EncoderMemory
+from seqcritic.models.gru.critic import RecurrentCritic
+from seqcritic.models.gru.recurrence import use_plain_loops
+from seqcritic.settings.io import load_recipe
+from seqcritic.settings.tree import Settings
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
 from test_estimators import Estimator, TabularCritic, exact_loss_gradients, expected_gradients

@@ -14,12 +14,12 @@ from method_worlds import make_batch as several_examples
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
 from seqcritic.errors import UserError
-from seqcritic.method_settings import method_section
 from seqcritic.methods import rollout
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.correction import CORRECTION, MEMORY, REST, AutomaticCorrection, least_error, with_gradient
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
-from seqcritic.settings_io import settings_from, with_method
+from seqcritic.settings.io import settings_from, with_method
+from seqcritic.settings.methods import method_section
 from test_entropy_actor_critic import TEMPERATURE, entropy_sums
 from test_estimators import SCORE, Estimator, Table, exact_loss_gradients, expected_gradients, random_table
 from test_gradients import make_networks, make_settings

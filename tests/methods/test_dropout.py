@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from method_worlds import SCORE, make_batch, make_settings
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
@@ -17,8 +16,9 @@ from seqcritic.methods.build import build_method, build_networks
 from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.models.recurrence import use_plain_loops
-from seqcritic.settings_io import settings_from
+from seqcritic.models.gru.recurrence import use_plain_loops
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.tree import Settings
 
 NUM_TOKENS = 6
 

@@ -13,10 +13,10 @@ from enumeration import (
     make_actor,
     make_world,
 )
-from seqcritic.config import Settings
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
+from seqcritic.settings.tree import Settings
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
 from test_estimators import Estimator, expected_gradients, random_table

@@ -16,7 +16,7 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.methods.beam_search_optimization import BeamSearchOptimization
-from seqcritic.models.actor import Actor
+from seqcritic.models.gru.actor import Actor
 
 SOURCE = torch.tensor([[2, 1, 0]])
 Tokens = tuple[int, ...]

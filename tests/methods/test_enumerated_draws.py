@@ -30,7 +30,7 @@ from seqcritic.contracts.networks import Networks
 from seqcritic.decoding import sampling
 from seqcritic.methods import dagger, rollout, scheduled_sampling
 from seqcritic.methods.build import build_networks
-from seqcritic.models.actor import Actor
+from seqcritic.models.gru.actor import Actor
 
 REFERENCE = (1, 2, 0)
 

@@ -28,11 +28,11 @@ from enumeration import (
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import BASELINE, CRITIC, Networks
-from seqcritic.method_settings import method_section
 from seqcritic.methods import losses, rollout
-from seqcritic.models.attention import EncoderMemory
 from seqcritic.models.baseline import LinearBaseline
+from seqcritic.models.gru.attention import EncoderMemory
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.settings.methods import method_section
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
 

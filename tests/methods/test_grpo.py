@@ -15,8 +15,8 @@ from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
 from seqcritic.methods.experience import gather_experience, score_again
 from seqcritic.methods.masked_losses import token_log_probabilities
-from seqcritic.settings_io import settings_from
-from seqcritic.training.learner import Learner
+from seqcritic.settings.io import settings_from
+from seqcritic.training.learner import Learner, recipe_learner
 
 ONCE = {"samples": 3, "divides_by_spread": False, "steps": 1}
 
@@ -106,7 +106,7 @@ def test_a_batch_of_several_steps_resumes_to_the_bit(method: str, own: dict[str,
     tree["actor"]["dropout"] = tree["critic"]["dropout"] = 0.3
 
     def begin() -> Learner:
-        learner = Learner(settings_from(tree), NUM_TOKENS, NUM_TOKENS, SCORE)
+        learner = recipe_learner(settings_from(tree), NUM_TOKENS, NUM_TOKENS, SCORE)
         learner.start_phase("train")
         return learner
 

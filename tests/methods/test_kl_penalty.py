@@ -13,12 +13,12 @@ from method_worlds import NUM_TOKENS, SCORE, make_networks, make_settings
 from method_worlds import make_batch as make_larger_batch
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
-from seqcritic.method_settings import method_section
 from seqcritic.methods import losses, rollout
 from seqcritic.methods.build import build_method, build_networks
 from seqcritic.methods.reinforce_multisample import ReinforceMultisample
-from seqcritic.settings_io import settings_from
-from seqcritic.training.learner import Learner
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.methods import method_section
+from seqcritic.training.learner import Learner, recipe_learner
 
 METHODS = [name for name in registered_methods() if name != "likelihood"]
 
@@ -91,7 +91,7 @@ def test_the_anchor_is_built_only_where_it_is_used(method: str):
 
 def make_learner(method: str, **changes: object) -> Learner:
     tree = make_settings(method, kl_weight=0.2, **changes).model_dump(mode="json")
-    return Learner(settings_from(tree | {"precision": "float64"}), NUM_TOKENS, NUM_TOKENS, SCORE)
+    return recipe_learner(settings_from(tree | {"precision": "float64"}), NUM_TOKENS, NUM_TOKENS, SCORE)
 
 
 @pytest.mark.parametrize("method", ["actor-critic", "reinforce-multisample", "minimum-risk"])

@@ -12,7 +12,7 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.errors import UserError
 from seqcritic.methods.build import build_method
-from seqcritic.models.recurrence import use_plain_loops
+from seqcritic.models.gru.recurrence import use_plain_loops
 
 
 def oracle(networks: Networks, batch: Batch, smoothing: float) -> Tensor:

@@ -14,15 +14,15 @@ from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample
-from seqcritic.method_settings import method_section
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.lookahead import all_values, token_lookaheads
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.rollout import Rollout
-from seqcritic.models.critic import RecurrentCritic
-from seqcritic.models.settings import GruCriticSettings
+from seqcritic.models.gru.critic import RecurrentCritic
+from seqcritic.models.gru.settings import GruCriticSettings
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.settings.methods import method_section
 from seqcritic.tensors.packed import Packed
 from test_estimators import SCORE, TabularCritic, exact_loss_gradients, expected_gradients
 

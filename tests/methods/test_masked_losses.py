@@ -13,9 +13,9 @@ from enumeration import gradients, largest_difference
 from seqcritic.contracts.batch import pad
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import fused_ops, losses, masked_losses
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.recurrence import use_plain_loops
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.recurrence import use_plain_loops
+from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values

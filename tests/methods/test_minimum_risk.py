@@ -12,12 +12,12 @@ from method_worlds import make_networks, make_settings
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
-from seqcritic.method_settings import method_section
 from seqcritic.methods import rollout
 from seqcritic.methods.minimum_risk import MinimumRisk, repeated
 from seqcritic.methods.n_best import search_n_best
-from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.settings.methods import method_section
 from seqcritic.tensors import rows as all_rows
 
 REFERENCE = (1, 2, 0)

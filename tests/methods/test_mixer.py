@@ -9,11 +9,11 @@ from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
 from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.mixer import likelihood_steps
+from seqcritic.settings.methods import MethodSettings
 
 LENGTH = 4  # of the batch's references, the end token counted
 

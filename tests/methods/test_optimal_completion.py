@@ -17,13 +17,13 @@ from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Scorable
 from seqcritic.errors import UserError
-from seqcritic.method_settings import method_section
 from seqcritic.methods import rollout
 from seqcritic.methods.optimal_completion import OptimalCompletion, optimal_policy, optimal_values
-from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.methods import method_section
 
 END, LONGEST = 0, 4
 SPECIAL = SpecialTokens(end=(END,), padding=END)

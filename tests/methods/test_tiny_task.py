@@ -17,9 +17,9 @@ from seqcritic.contracts.score import Scorable
 from seqcritic.data.corruption import corrupt
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import greedy
-from seqcritic.models.actor import RecurrentActor
+from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import load_recipe, with_method
+from seqcritic.settings.io import load_recipe, with_method
 from seqcritic.training.checkpoint import load_weights, weights_of
 from seqcritic.training.learner import Learner, recipe_learner
 

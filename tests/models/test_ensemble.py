@@ -14,9 +14,9 @@ from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.sampling import greedy, sample
 from seqcritic.errors import UserError
-from seqcritic.models.actor import RecurrentActor
 from seqcritic.models.ensemble import EnsembleActor
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.settings import GruActorSettings
 
 SIZES = GruActorSettings(embedding=5, hidden=6, attention=5, initial_range=None)
 SOURCES = [[1, 2, 3], [2], [3, 1, 1, 2, 3, 3], [1, 1]]

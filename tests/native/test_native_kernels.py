@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.models import native_recurrence, native_step
-from seqcritic.models.actor import RecurrentActor
-from seqcritic.models.recurrence import attended_scan, gated_scan
-from seqcritic.models.settings import GruActorSettings
+from seqcritic.models.gru import native_recurrence, native_step
+from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.recurrence import attended_scan, gated_scan
+from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.native.kernels import SWITCH, Kernels, kernels_for
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packing import pack

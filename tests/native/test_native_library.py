@@ -18,7 +18,7 @@ LOAD = "from seqcritic.native.library import load; load('float32'); print('loade
 LEARN = """
 import torch
 from seqcritic.tensors.packing import pack
-from seqcritic.models.recurrence import gated_scan
+from seqcritic.models.gru.recurrence import gated_scan
 from seqcritic.native.kernels import describe, kernels_for
 print(describe(), kernels_for(torch.zeros(1)) is None)
 packing = pack(torch.ones(2, 2) > 0)

@@ -7,11 +7,11 @@ from importlib.resources import files
 
 import pytest
 
-from seqcritic.method_settings import method_labels
 from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import Comparison, Curve, Point
 from seqcritic.report.svg import LINE_HEIGHT, PALETTE, flow, shorten, spread, style_of, text_width
 from seqcritic.report.terminal import SYMBOLS, terminal_plot
+from seqcritic.settings.methods import method_labels
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic import Callback, NonFiniteError, load_recipe, train
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
 from seqcritic.training.display import SilentDisplay
 from seqcritic.training.learner import Learner
 from seqcritic.training.run import Run

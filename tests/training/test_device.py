@@ -11,8 +11,8 @@ import torch
 import seqcritic
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score
-from seqcritic.settings_io import load_recipe
+from seqcritic.evaluation.evaluate import build_score
+from seqcritic.settings.io import load_recipe
 from seqcritic.training.device import choose_device, weight_type
 from seqcritic.training.learner import Learner, recipe_learner
 from support import METHODS, Refusal, method_overrides

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from seqcritic.errors import UserError
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 from seqcritic.training.display import LiveDisplay, PlainDisplay, choose_display
 from seqcritic.training.train import train
 from support import SHORT, train_here

@@ -21,7 +21,7 @@ from seqcritic import draws
 from seqcritic.contracts.method import Outcome
 from seqcritic.draws import Shard
 from seqcritic.errors import UserError
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 from seqcritic.training import learner as learning
 from seqcritic.training.checkpoint import CheckpointFolder
 from seqcritic.training.distributed import Processes

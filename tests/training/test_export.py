@@ -13,15 +13,15 @@ from safetensors.torch import load_file
 
 from seqcritic.cli import main
 from seqcritic.data.vocabulary import SPELLING_ALPHABET
-from seqcritic.digests import seal
 from seqcritic.errors import UserError
+from seqcritic.evaluation.run import evaluate
+from seqcritic.evaluation.stored import EVALUATIONS_FOLDER, StoredEvaluations
+from seqcritic.files import seal
 from seqcritic.training import export as exporting
 from seqcritic.training import packaged
 from seqcritic.training.checkpoint import load_weights, weights_of
 from seqcritic.training.export import export
 from seqcritic.training.model import find_weights, load_model
-from seqcritic.training.run_evaluation import evaluate
-from seqcritic.training.stored_evaluation import EVALUATIONS_FOLDER, StoredEvaluations
 from support import Refusal, train_here
 
 LINES = ["The cat sat on a mat, and then", "", "   ", "Ünïcödé — “q”", "1 2 3"]

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from seqcritic.cli import main
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Method, Outcome
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.methods.build import build_method
+from seqcritic.settings.tree import Settings
 from seqcritic.training import learner
 from seqcritic.training.checkpoint import CheckpointFolder
 from seqcritic.training.model import load_model

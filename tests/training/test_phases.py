@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seqcritic.config import PhaseSettings, Settings
 from seqcritic.errors import UserError
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.tree import PhaseSettings, Settings
 from seqcritic.training.phases import (
     has_stopped_growing,
     in_updates,

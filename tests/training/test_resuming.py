@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from seqcritic.contracts.method_registry import registered_methods
-from seqcritic.method_settings import MIXED, method_labels
-from seqcritic.settings_io import load_recipe, with_method
+from seqcritic.settings.io import load_recipe, with_method
+from seqcritic.settings.methods import MIXED, method_labels
 from seqcritic.training.learner import Learner
 from support import (
     Fork,

@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqcritic.config import ScoreSettings, Settings
+from seqcritic.analysis.diagnosis_input import choose_examples
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.batch import Batch, RawTexts, pad
 from seqcritic.contracts.score import Score
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.vocabulary import END
-from seqcritic.data_settings import TranslationSettings
 from seqcritic.decoding.beam_violations import Violations
-from seqcritic.diagnosing.load import choose_examples
-from seqcritic.evaluation import build_score
+from seqcritic.evaluation.evaluate import build_score
+from seqcritic.evaluation.run import evaluate
 from seqcritic.methods.beam_search_optimization import violation_costs
 from seqcritic.methods.lookahead import token_lookaheads
 from seqcritic.methods.rollout import prefix_scores, score_tokens, whole_scores
 from seqcritic.scores.shared.function import as_score
-from seqcritic.training.run_evaluation import evaluate
+from seqcritic.settings.data import TranslationSettings
+from seqcritic.settings.tree import ScoreSettings, Settings
 from support import method_overrides, records, train_here, write_recipe
 
 SPECIAL = SpecialTokens(end=(END,), padding=END)

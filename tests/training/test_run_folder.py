@@ -9,7 +9,7 @@ import pytest
 
 from seqcritic.cli import main
 from seqcritic.errors import UserError
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 from seqcritic.training.run_folder import RunFolder, read_settings
 from support import SHORT, Refusal, method_overrides, snapshot, start, train_here, wait_until
 

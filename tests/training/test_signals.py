@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.errors import Interrupted
-from seqcritic.settings_io import load_recipe
+from seqcritic.settings.io import load_recipe
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import PlainDisplay
 from seqcritic.training.train import train

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.tree import Settings
 from seqcritic.training.learner import recipe_learner
 
 NUM_TOKENS = 6

@@ -18,8 +18,8 @@ from seqcritic.data.spelling import SpellingTask
 from seqcritic.data.windows import Windows
 from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.errors import Interrupted
-from seqcritic.evaluation import Evaluated, predict_batches
-from seqcritic.settings_io import load_recipe
+from seqcritic.evaluation.evaluate import Evaluated, predict_batches
+from seqcritic.settings.io import load_recipe
 from seqcritic.training import held_out
 from seqcritic.training.model import load_model
 from seqcritic.training.train import train

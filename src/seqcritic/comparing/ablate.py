@@ -17,14 +17,14 @@ from seqcritic.comparing.compare import train_rows, write_files
 from seqcritic.comparing.gather import explained_at_start
 from seqcritic.comparing.plan import budget
 from seqcritic.comparing.rows import Row
-from seqcritic.config import Settings
-from seqcritic.digests import seal
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score
+from seqcritic.evaluation.evaluate import build_score
+from seqcritic.files import seal
 from seqcritic.report.ablation import Ablation, AblationRow, list_ablation_columns
 from seqcritic.report.charts import draw_ablation
 from seqcritic.report.tables import markdown_columns, open_console, terminal_columns
-from seqcritic.settings_io import flatten, to_yaml
+from seqcritic.settings.io import flatten, to_yaml
+from seqcritic.settings.tree import Settings
 from seqcritic.training.environment import environment
 from seqcritic.training.tracking import read_metrics
 from seqcritic.training.train import is_finished

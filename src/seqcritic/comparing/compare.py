@@ -14,12 +14,12 @@ from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
 from seqcritic.comparing.rows import Row, method_rows, own_rows
-from seqcritic.config import Settings
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
-from seqcritic.digests import seal, write_whole
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score
+from seqcritic.evaluation.evaluate import build_score
+from seqcritic.evaluation.progress_bar import show_progress
+from seqcritic.files import seal, write_whole
 from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.comparison_tables import comparison_table, markdown_table
@@ -27,9 +27,9 @@ from seqcritic.report.headline import list_caveats
 from seqcritic.report.pages import render_page
 from seqcritic.report.tables import open_console
 from seqcritic.report.terminal import terminal_plot
-from seqcritic.settings_io import set_leaf, settings_from, to_yaml
+from seqcritic.settings.io import set_leaf, settings_from, to_yaml
+from seqcritic.settings.tree import Settings
 from seqcritic.training.phases import in_epochs, in_updates
-from seqcritic.training.progress_bar import show_progress
 from seqcritic.training.rewards import check_score
 from seqcritic.training.run_folder import moved_text
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from seqcritic.comparing.plan import BUDGET_METHOD, critic_of
 from seqcritic.comparing.rows import Row
-from seqcritic.config import Settings
 from seqcritic.contracts.task import Task
-from seqcritic.digests import seal, unseal, write_whole
 from seqcritic.errors import UserError
-from seqcritic.settings_io import settings_from, with_method
+from seqcritic.evaluation.progress_bar import show_step_progress
+from seqcritic.files import seal, unseal, write_whole
+from seqcritic.settings.io import settings_from, with_method
+from seqcritic.settings.tree import Settings
 from seqcritic.training.calibration import CRITIC, TRAIN, UNIT, measure_seconds
 from seqcritic.training.environment import environment
-from seqcritic.training.progress_bar import show_step_progress
 
 COSTS_FILE = "costs.json"
 # At most so many, and few beside what the comparison itself will train.

@@ -9,14 +9,14 @@ from typing import TypedDict
 
 import numpy as np
 
-from seqcritic.bootstrap import interval, paired_p_value
 from seqcritic.contracts.score import Score
 from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.evaluation.bootstrap import interval, paired_p_value
+from seqcritic.evaluation.progress_bar import ProgressBar, with_prefix
+from seqcritic.evaluation.run import RunEvaluation
+from seqcritic.evaluation.stored import StoredEvaluations
 from seqcritic.report.comparison import BeamScore
-from seqcritic.training.progress_bar import ProgressBar, with_prefix
-from seqcritic.training.run_evaluation import RunEvaluation
 from seqcritic.training.run_folder import read_settings
-from seqcritic.training.stored_evaluation import StoredEvaluations
 
 
 @dataclass(frozen=True)

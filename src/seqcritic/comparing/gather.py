@@ -11,16 +11,16 @@ import numpy as np
 
 from seqcritic.comparing.evaluated_runs import EvaluatedRun, beam_score, evaluate_run, greedy_score, signature_of_tuned
 from seqcritic.comparing.rows import CRITICS, Row
-from seqcritic.digests import unseal
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score, without_surrogate
+from seqcritic.evaluation.evaluate import build_score, without_surrogate
+from seqcritic.evaluation.progress_bar import ProgressBar, without_progress
+from seqcritic.evaluation.run import RunEvaluation
+from seqcritic.files import unseal
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
-from seqcritic.settings_io import WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
+from seqcritic.settings.io import WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.environment import environment
 from seqcritic.training.model import find_weights
-from seqcritic.training.progress_bar import ProgressBar, without_progress
-from seqcritic.training.run_evaluation import RunEvaluation
 from seqcritic.training.run_folder import CONFIG_FILE, read_settings
 from seqcritic.training.tracking import Record, read_metrics
 

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from seqcritic.comparing.plan import PlannedRun
-from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
-from seqcritic.settings_io import write_settings
+from seqcritic.settings.io import write_settings
+from seqcritic.settings.tree import Settings
 from seqcritic.training.display import loss_terms
 from seqcritic.training.phases import planned_phases
 from seqcritic.training.run_folder import check_settings

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seqcritic.comparing.rows import CRITICS, Row
-from seqcritic.config import Settings
 from seqcritic.errors import UserError
-from seqcritic.settings_io import settings_from, with_method
+from seqcritic.settings.io import settings_from, with_method
+from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import find_weights
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from seqcritic.config import Settings
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.errors import UserError
-from seqcritic.method_settings import MIXED, method_labels, mixed_labels
-from seqcritic.settings_io import flatten, set_leaf, set_leaves, settings_from, with_method
+from seqcritic.settings.io import flatten, set_leaf, set_leaves, settings_from, with_method
+from seqcritic.settings.methods import MIXED, method_labels, mixed_labels
+from seqcritic.settings.tree import Settings
 
 # The shared critics by the name of their run, and the method whose settings each is trained with.
 CRITICS = {"critic": "actor-critic", "soft-critic": "entropy-actor-critic"}

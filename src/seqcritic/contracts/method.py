@@ -26,7 +26,7 @@ from torch import Tensor
 
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks, NetworkSpec
-from seqcritic.sections import Section
+from seqcritic.settings.base import Section
 
 Aliases: TypeAlias = Mapping[str, Mapping[str, object]]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field
 
-from seqcritic.data_settings import OBJECT
 from seqcritic.errors import UserError
-from seqcritic.sections import Section, Size
+from seqcritic.settings.base import Section, Size
+from seqcritic.settings.data import OBJECT
 
 if TYPE_CHECKING:
     import torch

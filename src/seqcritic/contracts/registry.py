@@ -97,8 +97,10 @@ class Registry(Generic[Kind]):
 
 
 SCORES: Registry[Score] = Registry("score", "score.name", "seqcritic.scores")
-ACTORS: Registry[Actor] = Registry("actor", "actor.kind", "seqcritic.actors", {"gru": "seqcritic.models.actor"})
-CRITICS: Registry[Critic] = Registry("critic", "critic.kind", "seqcritic.critics", {"gru": "seqcritic.models.critic"})
+ACTORS: Registry[Actor] = Registry("actor", "actor.kind", "seqcritic.actors", {"gru": "seqcritic.models.gru.actor"})
+CRITICS: Registry[Critic] = Registry(
+    "critic", "critic.kind", "seqcritic.critics", {"gru": "seqcritic.models.gru.critic"}
+)
 TASKS: Registry[Task] = Registry(
     "task",
     "data.task",

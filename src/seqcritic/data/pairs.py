@@ -32,8 +32,8 @@ from seqcritic.data.token_cache import (
 )
 from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_digest
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
-from seqcritic.data_settings import TranslationSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import TranslationSettings
 
 Report = Callable[[str], None]
 

@@ -15,8 +15,8 @@ from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.pairs import PairsTask, Report
 from seqcritic.data.parallel import Pair, clean_pair, is_text, pair_in_lines
 from seqcritic.data.token_cache import EncodedPairs, encoded_in_memory
-from seqcritic.data_settings import TokenSettings, TranslationSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import TokenSettings, TranslationSettings
 
 HELD_OUT = 0.05
 MOST_HELD_OUT = 1_000

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from seqcritic.data.text import read_lines
 from seqcritic.data.words import without_reserved
-from seqcritic.data_settings import PairFiles
 from seqcritic.errors import UserError
+from seqcritic.settings.data import PairFiles
 
 REPORT_SECONDS = 5.0
 PAIRS_BETWEEN_LOOKS = 5_000

@@ -16,8 +16,8 @@ from seqcritic.data.corruption import derive_seed
 from seqcritic.data.embedded import embedded_sentences
 from seqcritic.data.text import read_all_lines
 from seqcritic.data.windows import Windows
-from seqcritic.data_settings import EMBEDDED, SpellingSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import EMBEDDED, SpellingSettings
 
 
 class SpellingTask(Task):

@@ -12,8 +12,8 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.spelling import SpellingTask
-from seqcritic.data_settings import OwnTaskSettings, SpellingSettings, TranslationSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import OwnTaskSettings, SpellingSettings, TranslationSettings
 
 
 def build_task(

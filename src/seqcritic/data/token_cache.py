@@ -28,8 +28,8 @@ from seqcritic.contracts.batch import text_record
 from seqcritic.data.packed_rows import MappedPackedRows, PackedRows, PackedRowsWriter, token_type
 from seqcritic.data.parallel import Pair
 from seqcritic.data.tokens import TextVocabulary, vocabulary_digest
-from seqcritic.digests import seal, unseal
 from seqcritic.errors import UserError
+from seqcritic.files import seal, unseal
 
 # Raise this number with every change of the files' form.
 CACHE_VERSION = 2

@@ -17,8 +17,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from seqcritic.data.vocabulary import END, END_TEXT
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, join_words, split_words
-from seqcritic.data_settings import TokenSettings
 from seqcritic.errors import UserError
+from seqcritic.settings.data import TokenSettings
 
 UNKNOWN = 1
 UNKNOWN_TEXT = "<unk>"

@@ -27,7 +27,6 @@ from seqcritic.contracts.method import Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import CRITIC, DELAYED_ACTOR, TARGET_CRITIC, Networks, NetworkSpec
 from seqcritic.contracts.score import Score
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.correction import CORRECTION, REST, AutomaticCorrection, gradient_of, with_gradient
 from seqcritic.methods.experience import Experience, gather_experience
@@ -36,6 +35,7 @@ from seqcritic.methods.masked_losses import soft_values, token_log_probabilities
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.policy_evaluation import Evaluation, evaluate_policy
 from seqcritic.methods.rollout import Draw
+from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
 

@@ -40,7 +40,7 @@ from seqcritic.methods.experience import draw_reward_masks, score_beside_referen
 from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.terms import prepare_terms
-from seqcritic.sections import Section, Several
+from seqcritic.settings.base import Section, Several
 from seqcritic.tensors import rows
 
 MARGIN = 1.0

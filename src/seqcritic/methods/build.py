@@ -6,17 +6,17 @@ import copy
 
 import torch
 
-from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.build import build_actor, build_critic
+from seqcritic.settings.methods import MethodSettings
+from seqcritic.settings.tree import Settings
 
 
 def build_method(settings: Settings, phase: str, score: Score) -> Method:

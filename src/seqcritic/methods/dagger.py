@@ -34,7 +34,7 @@ from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.methods.rollout import Draw
-from seqcritic.sections import Fraction, Positive, Section
+from seqcritic.settings.base import Fraction, Positive, Section
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values, as_packed

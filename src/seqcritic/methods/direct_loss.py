@@ -38,7 +38,7 @@ from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.n_best import search_n_best
 from seqcritic.methods.rollout import roll_out, sample_maximum_lengths, whole_scores
 from seqcritic.methods.terms import prepare_terms
-from seqcritic.sections import Factor, Samples, Section
+from seqcritic.settings.base import Factor, Samples, Section
 from seqcritic.tensors import rows
 
 

@@ -25,7 +25,7 @@ from seqcritic.contracts.method_registry import register_method
 from seqcritic.methods.actor_critic import ActorCritic
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.masked_losses import soft_values
-from seqcritic.sections import Section, Weight
+from seqcritic.settings.base import Section, Weight
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
 

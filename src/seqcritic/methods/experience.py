@@ -17,11 +17,11 @@ from seqcritic.contracts.actor import Actor, Masks, Memory
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.masked_losses import sampled_log_probabilities, token_log_probabilities
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.methods.terms import Anchored, LikelihoodTerm, Terms, likelihood_term, prepare_terms
-from seqcritic.models.recurrence import plain_loops
+from seqcritic.models.gru.recurrence import plain_loops
+from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
 

@@ -28,7 +28,7 @@ from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.losses import group_advantages
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.surrogate import passes, surrogate
-from seqcritic.sections import Rate, Samples, Section, Several
+from seqcritic.settings.base import Rate, Samples, Section, Several
 
 
 class GrpoSettings(Section):

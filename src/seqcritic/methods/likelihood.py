@@ -17,9 +17,9 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Method, Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.methods.terms import likelihood_term
+from seqcritic.settings.methods import MethodSettings
 
 
 @register_method

@@ -14,7 +14,7 @@ from torch import Tensor
 from seqcritic.contracts.actor import Actor
 from seqcritic.decoding.sampling import Sample
 from seqcritic.methods import fused_ops, losses
-from seqcritic.models.recurrence import plain_loops
+from seqcritic.models.gru.recurrence import plain_loops
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
 

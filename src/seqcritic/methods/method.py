@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.score import Score
-from seqcritic.method_settings import MethodSettings
-from seqcritic.sections import Section
+from seqcritic.settings.base import Section
+from seqcritic.settings.methods import MethodSettings
 
 
 class RewardMethod(Method):

@@ -27,7 +27,7 @@ from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.reinforce import linear_baseline_losses
-from seqcritic.sections import Count, Section
+from seqcritic.settings.base import Count, Section
 
 
 class MixerSettings(Section):

@@ -33,11 +33,11 @@ def search_n_best(actor: Actor, memory: Memory, batch: Batch, width: int) -> NBe
     emitted = [[*each.tokens, special.end[0]] if each.finished else each.tokens for each in every]
     num_steps = max(len(tokens) for tokens in emitted)
     rows = [[*tokens, *[special.padding] * (num_steps - len(tokens))] for tokens in emitted]
-    lengths = torch.tensor([len(tokens) for tokens in emitted])
     device = batch.sources.device
+    lengths = torch.tensor([len(tokens) for tokens in emitted], device=device)
     size = (len(batch), width)
     return NBest(
         torch.tensor(rows, device=device).view(*size, num_steps),
-        (torch.arange(num_steps) < lengths[:, None]).view(*size, num_steps).to(device),
+        (torch.arange(num_steps, device=device) < lengths[:, None]).view(*size, num_steps),
         torch.tensor([each.log_probability for each in every], dtype=torch.float64, device=device).view(size),
     )

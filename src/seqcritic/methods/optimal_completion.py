@@ -36,14 +36,14 @@ from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Scorable, Score
 from seqcritic.errors import UserError
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.masked_losses import soft_values
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.rollout import as_scorable
 from seqcritic.scores.edit_distance import NEVER, EditDistanceScore, distance_table
-from seqcritic.sections import Section, Weight
+from seqcritic.settings.base import Section, Weight
+from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
 

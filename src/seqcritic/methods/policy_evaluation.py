@@ -29,7 +29,6 @@ from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.errors import NonFiniteError
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods import losses
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.experience import draw_reward_masks
@@ -37,6 +36,7 @@ from seqcritic.methods.lookahead import add_lookaheads, token_lookaheads
 from seqcritic.methods.masked_losses import chosen_values_and_penalties, expected_values
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.rollout import Rollout, roll_out
+from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors import rows
 from seqcritic.tensors.values import Values
 

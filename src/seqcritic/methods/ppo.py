@@ -34,7 +34,7 @@ from seqcritic.methods.masked_losses import expected_values
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.policy_evaluation import evaluate_policy
 from seqcritic.methods.surrogate import passes, surrogate
-from seqcritic.sections import Fraction, Rate, Samples, Section
+from seqcritic.settings.base import Fraction, Rate, Samples, Section
 
 
 class PpoSettings(Section):

@@ -25,7 +25,7 @@ from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.terms import prepare_terms
 from seqcritic.scores.edit_distance import prefix_distances
-from seqcritic.sections import Fraction, Section
+from seqcritic.settings.base import Fraction, Section
 
 
 class RamlSettings(Section):

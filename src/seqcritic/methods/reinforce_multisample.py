@@ -19,7 +19,7 @@ from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
 from seqcritic.methods.experience import Experience
 from seqcritic.methods.sequence_reinforce import SequenceReinforce
-from seqcritic.sections import Section, Several
+from seqcritic.settings.base import Section, Several
 
 
 class ReinforceMultisampleSettings(Section):

@@ -22,7 +22,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from seqcritic.bounds import LARGEST
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome, Traits
@@ -33,7 +32,8 @@ from seqcritic.methods.experience import score_beside_references
 from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.terms import prepare_terms
-from seqcritic.sections import Rate, Section
+from seqcritic.settings.base import Rate, Section
+from seqcritic.settings.bounds import LARGEST
 
 
 class ScheduledSamplingSettings(Section):

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.experience import Experience, Scored, score_again
 from seqcritic.methods.losses import clipped_loss
 from seqcritic.methods.masked_losses import token_log_probabilities
+from seqcritic.settings.methods import MethodSettings
 
 
 class Pass(NamedTuple):

@@ -22,9 +22,9 @@ from torch import Tensor
 from seqcritic.contracts.actor import Actor, Masks, Memory
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
-from seqcritic.method_settings import MethodSettings
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.masked_losses import divergences, smoothed_loss
+from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
 

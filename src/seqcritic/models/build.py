@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.parts import part_class
 from seqcritic.contracts.registry import ACTORS, CRITICS
+from seqcritic.settings.tree import Settings
 
 
 def build_actor(

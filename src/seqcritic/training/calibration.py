@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 
-from seqcritic.config import Settings
 from seqcritic.contracts.task import Task
-from seqcritic.evaluation import build_score
-from seqcritic.settings_io import with_method
+from seqcritic.evaluation.evaluate import build_score
+from seqcritic.settings.io import with_method
+from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import load_weights
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import Learner, recipe_learner

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from seqcritic.config import Settings
-from seqcritic.data_settings import SPLITS, OwnTaskSettings, SpellingSettings, TranslationSettings
+from seqcritic.settings.data import SPLITS, OwnTaskSettings, SpellingSettings, TranslationSettings
+from seqcritic.settings.tree import Settings
 
 
 @dataclass(frozen=True)

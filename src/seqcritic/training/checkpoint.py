@@ -19,8 +19,8 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from seqcritic.digests import MISMATCH, digest, seal, unseal, write_synced
 from seqcritic.errors import UserError
+from seqcritic.files import MISMATCH, digest, seal, unseal, write_synced
 
 FORMAT = "seqcritic-checkpoint-1"
 KEPT = 2

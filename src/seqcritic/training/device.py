@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-from seqcritic.config import DeviceName, Precision
 from seqcritic.errors import UserError
+from seqcritic.settings.tree import DeviceName, Precision
 
 
 def choose_device(name: DeviceName, local_rank: int = 0) -> torch.device:

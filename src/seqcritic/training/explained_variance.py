@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import torch
 
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.data.corruption import derive_seed
 from seqcritic.methods.policy_evaluation import CriticTraining
+from seqcritic.settings.tree import Settings
 
 NUM_SENTENCES = 512
 WARNED_BELOW = 0.3

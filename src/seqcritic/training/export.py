@@ -13,17 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch
-from seqcritic.data_settings import EMBEDDED, SPLITS, OwnTaskSettings, SpellingSettings
 from seqcritic.decoding.search import GREEDY, find_best
-from seqcritic.digests import unseal
 from seqcritic.errors import UserError
+from seqcritic.evaluation.stored import EVALUATIONS_FOLDER, StoredEvaluations
+from seqcritic.files import unseal
+from seqcritic.settings.data import EMBEDDED, SPLITS, OwnTaskSettings, SpellingSettings
+from seqcritic.settings.tree import Settings
 from seqcritic.training.card import Origin, TestResult, write_card
 from seqcritic.training.checkpoint import COUNTS, load_weights, weights_of, write_folder
 from seqcritic.training.model import Model, load_model
 from seqcritic.training.packaged import CARD_FILE
-from seqcritic.training.stored_evaluation import EVALUATIONS_FOLDER, StoredEvaluations
 from seqcritic.training.tracking import read_metrics
 
 SAMPLE = 1000  # validation sentences on which weights of half the precision must predict the same

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
-from seqcritic.evaluation import evaluate_actor, signature, surrogate
+from seqcritic.evaluation.evaluate import evaluate_actor, signature, surrogate
 from seqcritic.methods.token_values import token_correlation
+from seqcritic.settings.tree import Settings
 from seqcritic.training.distributed import Processes
 from seqcritic.training.explained_variance import explained_variance
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
-from seqcritic.config import Settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Method, Outcome
 from seqcritic.contracts.networks import Networks, NetworkSpec, polyak_update
@@ -20,6 +19,7 @@ from seqcritic.draws import Shard, ShardedGenerator
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.build import build_method, build_networks, count_numbers
 from seqcritic.methods.correction import FIRST_BETA
+from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import (
     load_optimiser,
     load_weights,

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from seqcritic.config import DeviceName, Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.codec import Codec, codec_from_dict
 from seqcritic.contracts.critic import Critic
@@ -23,11 +22,12 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
 from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score, resolve_search
+from seqcritic.evaluation.evaluate import build_score, resolve_search
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.scores.shared.function import as_score
-from seqcritic.settings_io import settings_from
+from seqcritic.settings.io import settings_from
+from seqcritic.settings.tree import DeviceName, Settings
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
 from seqcritic.training.device import choose_device
 from seqcritic.training.packaged import find_packaged, packaged_names

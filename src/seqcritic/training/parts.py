@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
-from seqcritic.data_settings import OwnTaskSettings
-from seqcritic.evaluation import build_score
+from seqcritic.evaluation.evaluate import build_score
+from seqcritic.settings.data import OwnTaskSettings
+from seqcritic.settings.tree import Settings
 from seqcritic.training.distributed import Processes
 from seqcritic.training.learner import recipe_networks
 

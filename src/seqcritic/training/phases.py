@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seqcritic.config import CriticPhaseSettings, PhaseSettings, Settings
 from seqcritic.errors import UserError
+from seqcritic.settings.tree import CriticPhaseSettings, PhaseSettings, Settings
 from seqcritic.training.progress import Progress
 
 RISE = 1.05  # what counts as growth of the TD error, over the lowest before it

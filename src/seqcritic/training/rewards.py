@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from seqcritic.config import Settings
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score, is_function, load_user_score
+from seqcritic.evaluation.evaluate import build_score, is_function, load_user_score
 from seqcritic.scores.shared.function import FunctionScore, try_on
+from seqcritic.settings.tree import Settings
 
 NUM_CHECKED = 3  # examples on which a user's function is tried
 

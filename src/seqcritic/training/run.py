@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqcritic.config import CriticPhaseSettings, PhaseSettings, Settings
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.methods.build import assemble_networks
-from seqcritic.settings_io import relative_to_folder
+from seqcritic.settings.io import relative_to_folder
+from seqcritic.settings.tree import CriticPhaseSettings, PhaseSettings, Settings
 from seqcritic.training.averaging import KeptActors
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import (

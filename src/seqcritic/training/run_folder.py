@@ -9,10 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from seqcritic.config import Settings
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.settings_io import (
+from seqcritic.settings.io import (
     FOLDERS,
     differences,
     differing,
@@ -22,6 +21,7 @@ from seqcritic.settings_io import (
     settings_from,
     write_settings,
 )
+from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
 from seqcritic.training.start import network_digest

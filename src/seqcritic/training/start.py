@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from seqcritic.config import Settings
 from seqcritic.contracts.codec import Codec
 from seqcritic.errors import UserError
+from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import load_weights, read_description
 from seqcritic.training.model import find_weights, read_network, stored_codec
 

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from seqcritic.digests import seal, unseal
 from seqcritic.errors import UserError
+from seqcritic.files import seal, unseal
 
 METRICS_FILE = "metrics.jsonl"
 Record = dict[str, Any]

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from seqcritic.config import Settings
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 from seqcritic.native.kernels import describe
+from seqcritic.settings.tree import Settings
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.display import Display, PlainDisplay, SilentDisplay

@@ -15,7 +15,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from seqcritic.config import Settings
 from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
@@ -23,12 +22,13 @@ from seqcritic.contracts.method_registry import register_method, registered_meth
 from seqcritic.contracts.parts import OwnActorSettings, OwnCriticSettings, describe_part
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
-from seqcritic.data_settings import OBJECT
 from seqcritic.errors import UserError
-from seqcritic.evaluation import build_score
+from seqcritic.evaluation.evaluate import build_score
 from seqcritic.models.build import build_actor, build_critic
 from seqcritic.scores.shared.function import FunctionScore, as_score
-from seqcritic.settings_io import override, settings_from, with_method
+from seqcritic.settings.data import OBJECT
+from seqcritic.settings.io import override, settings_from, with_method
+from seqcritic.settings.tree import Settings
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.display import Display
 from seqcritic.training.distributed import Processes

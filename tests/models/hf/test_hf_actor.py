@@ -13,12 +13,12 @@ from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.sampling import decode_greedily, sample
-from seqcritic.method_settings import method_section
 from seqcritic.models.baseline import LinearBaseline
-from seqcritic.models.critic import RecurrentCritic
+from seqcritic.models.gru.critic import RecurrentCritic
+from seqcritic.models.gru.settings import GruCriticSettings
 from seqcritic.models.hf.actor import HuggingFaceActor
-from seqcritic.models.settings import GruCriticSettings
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.settings.methods import method_section
 from seqcritic.tensors import rows
 from tiny_models import END, FAMILIES, NUM_TOKENS, PADDING, make_model
 

@@ -1,0 +1,174 @@
+"""Bias and variance of the estimators at one checkpoint of training, against the true gradient of the expected return.
+
+One *draw* is one sample for each of K fixed examples; an estimator turns it into one estimate g of
+
+    ∇V = d/dθ (1/K) Σ_k E_{Ŷ ~ p(·|X_k)} R(Ŷ, Y_k)
+
+and all figures are of g: variance tr Cov(g), bias b = E g − ∇V, mean squared error ‖b‖² + tr Cov(g). M samples for each
+example, averaged, divide the variance by M, exactly, and leave the bias as it is. The truth is the mean of the
+unbiased estimator with the least variance; draws go on until that mean's own error, √(tr Cov / draws), is a small
+share of ‖∇V‖, or their largest number is reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from seqcritic.analysis.estimators import ACTOR_CRITIC, ESTIMATORS, UNBIASED, Subject, draw_gradients
+from seqcritic.analysis.moments import Moments, Products
+from seqcritic.contracts.batch import Batch
+from seqcritic.models.baseline import LinearBaseline
+from seqcritic.report.diagnosis import SAMPLES, EstimatorRow, Figure
+
+FIRST_LOOK = 64
+PATIENCE = 1.3  # from one look at the error to the next, in draws
+
+ReportError = Callable[[int, float], None]
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the draws tell: the length of the true gradient, its relative error, and a row for each estimator."""
+
+    draws: int
+    gradient_norm: float
+    gradient_error: float
+    truth: str
+    estimators: tuple[EstimatorRow, ...]
+
+
+def measure(
+    subject: Subject,
+    baseline: LinearBaseline,
+    batches: Sequence[Batch],
+    generator: torch.Generator,
+    most_draws: int,
+    wanted_error: float,
+    report_error: ReportError = lambda draws, error: None,
+) -> Measurement:
+    """Draw until the true gradient is known to `wanted_error` of its length, or `most_draws` times at most.
+
+    Draws come in whole groups, of which there are at least two rounds; `report_error` is told their number and the
+    error.
+    """
+    first = next(subject.actor.parameters())
+    moments = Moments(ESTIMATORS, subject.num_weights, first.dtype)
+    look = min(FIRST_LOOK, most_draws)
+    while True:
+        for _ in range(moments.num_groups):
+            moments.add(draw_gradients(subject, baseline, batches, generator))
+        if moments.num_draws < max(look, 2 * moments.num_groups):
+            continue
+        truth = find_truth(moments)
+        error = gradient_error(moments, truth)
+        report_error(moments.num_draws, error)
+        if error <= wanted_error or moments.num_draws >= most_draws:
+            return summarise(moments, truth)
+        look = min(math.ceil(PATIENCE * moments.num_draws), most_draws)
+
+
+def find_truth(moments: Moments) -> str:
+    """Return the unbiased estimator with the least variance."""
+
+    def variances(products: Products) -> Figures:
+        return {name: _variance(products, name) for name in UNBIASED}
+
+    found = moments.estimate(variances)
+    return min(UNBIASED, key=lambda name: found[name].value)
+
+
+def gradient_error(moments: Moments, truth: str) -> float:
+    """Return √(tr Cov / draws) / ‖∇V‖: how far the mean is from the true gradient, as a share of its length."""
+
+    def square(products: Products) -> Figures:
+        return {"error": _ratio(_variance(products, truth) / moments.num_draws, _product(products, truth, truth))}
+
+    found = moments.estimate(square)["error"].value
+    return math.sqrt(found) if found >= 0 else math.inf
+
+
+def summarise(moments: Moments, truth: str) -> Measurement:
+    """Return all figures of what was drawn."""
+    square = moments.estimate(lambda products: {"square": _product(products, truth, truth)})["square"].value
+    rows = []
+    for name in ESTIMATORS:
+        found = moments.estimate(lambda products, name=name: _figures(products, name, truth))  # type: ignore[misc]
+        rows.append(_row(name, found))
+    return Measurement(
+        moments.num_draws, math.sqrt(max(square, 0.0)), gradient_error(moments, truth), truth, tuple(rows)
+    )
+
+
+def _row(name: str, found: Mapping[str, Figure]) -> EstimatorRow:
+    return EstimatorRow(
+        name=name,
+        unbiased=name in UNBIASED,
+        variance=found["variance"],
+        bias_square=found["bias_square"],
+        cosine=found["cosine"],
+        errors=tuple(found[f"error_{samples}"].value for samples in SAMPLES),
+        alignments=tuple(found[f"alignment_{samples}"].value for samples in SAMPLES),
+        samples=found["samples"],
+        aligned_samples=found["aligned_samples"],
+    )
+
+
+def _figures(products: Products, name: str, truth: str) -> Figures:
+    """Return one estimator's figures in units of the true gradient's length.
+
+    The errors of an unbiased estimator are those of bias 0: what was measured of it is noise.
+    """
+    length = _product(products, truth, truth)
+    variance = _ratio(_variance(products, name), length)
+    bias_square = _ratio(_difference(products, name, truth), length)
+    figures = {"variance": variance, "bias_square": bias_square, "cosine": _cosine(products, name, truth, 0.0)}
+    for samples in SAMPLES:
+        figures[f"error_{samples}"] = _error(products, name, truth, samples)
+        figures[f"alignment_{samples}"] = _alignment(products, name, truth, samples)
+    if name == ACTOR_CRITIC:
+        return figures | {"samples": 1.0, "aligned_samples": 1.0}
+    aim = max(_alignment(products, ACTOR_CRITIC, truth, 1), 0.0) ** 2
+    return figures | {
+        "samples": _ratio(variance, _error(products, ACTOR_CRITIC, truth, 1)),
+        "aligned_samples": _ratio(variance * aim, 1 - aim),
+    }
+
+
+def _error(products: Products, name: str, truth: str, samples: int) -> float:
+    """‖b‖² + tr Cov / M, over ‖∇V‖²; the bias of an unbiased estimator is 0."""
+    bias_square = 0.0 if name in UNBIASED else max(_difference(products, name, truth), 0.0)
+    return _ratio(bias_square + _variance(products, name) / samples, _product(products, truth, truth))
+
+
+def _alignment(products: Products, name: str, truth: str, samples: int) -> float:
+    """<E g, ∇V> / (‖∇V‖ √E‖g‖²): what is left of the cosine when the noise of M samples counts as length."""
+    return _cosine(products, truth if name in UNBIASED else name, truth, _variance(products, name) / samples)
+
+
+def _cosine(products: Products, name: str, truth: str, noise: float) -> float:
+    square = (_product(products, name, name) + noise) * _product(products, truth, truth)
+    return _ratio(_product(products, name, truth), math.sqrt(square)) if square > 0 else math.nan
+
+
+def _variance(products: Products, name: str) -> float:
+    """tr Cov(g) = E‖g‖² − ‖E g‖²."""
+    return float(products.squares[ESTIMATORS.index(name)]) - _product(products, name, name)
+
+
+def _difference(products: Products, name: str, truth: str) -> float:
+    """‖E g − ∇V‖²; below 0 where it is noise."""
+    both = _product(products, name, name) + _product(products, truth, truth)
+    return both - 2 * _product(products, name, truth)
+
+
+def _product(products: Products, name: str, other: str) -> float:
+    return float(products.means[ESTIMATORS.index(name), ESTIMATORS.index(other)])
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0 else math.nan

@@ -1,0 +1,170 @@
+"""Evaluating an actor: its predictions, the corpus score and its signature."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+from pydantic import ValidationError
+
+from seqcritic.contracts.actor import Actor, LengthLimits
+from seqcritic.contracts.batch import Batch, EvaluationSet
+from seqcritic.contracts.codec import Codec
+from seqcritic.contracts.registry import SCORES
+from seqcritic.contracts.score import Array, Score, ScoreOptions
+from seqcritic.contracts.task import Task
+from seqcritic.data.codecs.spelling import SpellingCodec
+from seqcritic.data.codecs.text import options_of_tokens
+from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
+from seqcritic.decoding.search import GREEDY, AnySearch, find_best
+from seqcritic.errors import UserError
+from seqcritic.scores.shared.function import FunctionScore, load_score
+from seqcritic.settings.data import OBJECT, OwnTaskSettings, TranslationSettings
+from seqcritic.settings.tree import ScoreSettings, Settings
+
+SURROGATE = "trained:"
+USUAL_LIMITS = LengthLimits()
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Predictions of an evaluation set, each sentence's summands of the score, and the corpus score."""
+
+    predictions: list[str]
+    statistics: Array  # [sentences, K]
+    score: float
+
+
+def build_score(settings: Settings, codec: Codec | None = None) -> Score:
+    """Return the score that `settings` name, which is trained for and reported.
+
+    A model without case is evaluated without it, and text that comes tokenised as it is: a second tokeniser would make
+    three tokens that match of every `&apos;`.
+    """
+    if settings.score.name == OBJECT:
+        raise UserError(
+            "the score of this run was passed from Python as an object that its folder cannot describe; pass it again "
+            "from Python, as score=…"
+        )
+    if is_function(settings):
+        return load_user_score(settings, codec)
+    return SCORES.find(settings.score.name).build(score_options(settings, codec))
+
+
+def score_options(settings: Settings, codec: Codec | None = None) -> ScoreOptions:
+    """Return what a score may need to know of the settings, and of the codec where that is at hand."""
+    score, data = settings.score, settings.data
+    if codec is not None:
+        chosen = codec.score_options()
+    elif isinstance(data, OwnTaskSettings):
+        chosen = ScoreOptions()
+    elif isinstance(data, TranslationSettings):
+        chosen = options_of_tokens(data.target_tokens.kind, data.target_tokens.lowercase)
+    else:
+        chosen = SpellingCodec(data.length).score_options()
+    return replace(chosen, normalise=score.normalise, capped=score.capped)
+
+
+def resolve_search(search: AnySearch, settings: Settings, codec: Codec, own: Callable[[], Score]) -> AnySearch:
+    """Return a search as a model makes it: samples are compared by its own score, if by no other."""
+    if not isinstance(search, MinimumBayesRisk) or isinstance(search.utility, Score):
+        return search
+    if search.utility is None:
+        utility = own()
+    else:
+        try:
+            score = ScoreSettings.model_validate({**settings.score.model_dump(), "name": search.utility})
+        except ValidationError as error:
+            told = str(error.errors()[0]["ctx"]["error"])
+            raise UserError(told.replace("score.name:", "utility:")) from None
+        utility = build_score(settings.model_copy(update={"score": score}), codec)
+    return replace(search, utility=utility)
+
+
+def is_function(settings: Settings) -> bool:
+    """Return whether the score is a user's own, `module:function`."""
+    return ":" in settings.score.name
+
+
+def load_user_score(settings: Settings, codec: Codec | None = None) -> FunctionScore:
+    """Return the score `module:function` names; modules beside the recipe, in the current folder, are found."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return load_score(settings.score.name, score_options(settings, codec).lowercase)
+    except UserError as error:
+        raise UserError(f"score.name: {error}") from error
+
+
+def surrogate(score: Score) -> str:
+    """Return `trained:NAME:UNIT` of what rewards are made of where that is not what is reported; else nothing."""
+    return f"{SURROGATE}{score.surrogate}" if score.surrogate else ""
+
+
+def without_surrogate(signature: str) -> str:
+    """Return a signature without what was trained for: models trained otherwise may stand in one table."""
+    return "|".join(part for part in signature.split("|") if not part.startswith(SURROGATE))
+
+
+def evaluate_actor(
+    actor: Actor,
+    task: Task,
+    evaluation_set: EvaluationSet,
+    metric: Score,
+    search: AnySearch = GREEDY,
+    between_batches: Callable[[], None] = lambda: None,
+) -> Evaluated:
+    """Predict by a search and score; `between_batches` may raise to break off."""
+    predictions: list[str] = []
+    for batch in evaluation_set.batches:
+        predictions += predict_batches(actor, task, [batch], search)
+        between_batches()
+    return score_predictions(predictions, evaluation_set, metric)
+
+
+def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: AnySearch) -> list[str]:
+    """Return the predictions of a search as text."""
+    predictions: list[str] = []
+    for batch in batches:
+        read_sources = None if batch.texts is None else batch.texts.sources
+        found = find_best(actor, batch.sources, batch.source_mask, search, task.codec.decode, read_sources)
+        predictions += task.codec.texts(found)
+    return predictions
+
+
+def score_predictions(predictions: list[str], evaluation_set: EvaluationSet, metric: Score) -> Evaluated:
+    """Return predictions of a set with their score."""
+    statistics = metric.statistics(predictions, evaluation_set.all_references, evaluation_set.sources)
+    return Evaluated(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
+
+
+def name_references(parts: list[str], num_references: str) -> list[str]:
+    """Return the parts of a signature with the number of references; one is named only by scores that name it."""
+    told = f"nrefs:{num_references}"
+    if any(part.startswith("nrefs:") for part in parts):
+        return [told if part.startswith("nrefs:") else part for part in parts]
+    return parts if num_references == "1" else [*parts, told]
+
+
+def signature(
+    task: Task,
+    metric: Score,
+    split: str,
+    num_sentences: int,
+    search: AnySearch = GREEDY,
+    trained: str = "",
+    num_references: str = "1",
+    num_members: int = 1,
+    limits: LengthLimits = USUAL_LIMITS,
+) -> str:
+    """Return what a reader needs to know to obtain the same figure, and the surrogate that was trained for."""
+    name, *computation = name_references(metric.signature(), num_references)
+    computation += [trained] if trained else []
+    place = [f"split:{split}", f"sentences:{num_sentences}"]
+    versions = [f"seqcritic:{version('seqcritic')}"]
+    found_by = [search.signature()] + ([f"ensemble:{num_members}"] if num_members > 1 else [])
+    found_by += limits.signature()
+    return "|".join([name, *place, *task.conditions(split), *found_by, *computation, *versions])

@@ -1,0 +1,153 @@
+"""Evaluating a trained run on a split, with what a table and a report need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seqcritic.contracts.batch import EvaluationSet
+from seqcritic.contracts.score import Array, Score
+from seqcritic.contracts.task import Task
+from seqcritic.data.codecs.text import TextCodec
+from seqcritic.data.task import build_task
+from seqcritic.decoding.search import GREEDY, AnySearch
+from seqcritic.errors import UserError
+from seqcritic.evaluation.bootstrap import interval
+from seqcritic.evaluation.evaluate import name_references, predict_batches, score_predictions, signature, surrogate
+from seqcritic.evaluation.progress_bar import ProgressBar, without_progress
+from seqcritic.scores.bleu import BleuScore
+from seqcritic.scores.chrf import ChrfScore
+from seqcritic.settings.io import Overrides, override, settings_from
+from seqcritic.settings.tree import DeviceName, Settings
+from seqcritic.training.environment import set_up_process
+from seqcritic.training.model import Model, Places, open_model
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class RunEvaluation:
+    """A score with its interval and signature, and the sentences behind it."""
+
+    method: str
+    split: str
+    score_name: str
+    score: float
+    interval: tuple[float, float]
+    signature: str
+    further: dict[str, tuple[float, str]]  # other scores by name, each with its signature
+    sources: list[str]
+    references: list[str]
+    predictions: list[str]
+    statistics: Array  # [sentences, K], each sentence's summands of the score
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures, without the sentences."""
+        names = ("method", "split", "score_name", "score", "interval", "signature", "further")
+        return {name: getattr(self, name) for name in names} | {"sentences": len(self.sources)}
+
+
+def evaluate(
+    place: Places | Model,
+    split: str = "test",
+    overrides: Overrides = (),
+    search: AnySearch = GREEDY,
+    progress_bar: ProgressBar = without_progress,
+    device: DeviceName = "auto",
+) -> RunEvaluation:
+    """Evaluate the best actor of a run or model on a split of its data, or of the data that overrides name.
+
+    Overrides are `data.key=value`s, or a dictionary such as {"data.test.pairs": ["new.tsv"]}.
+    """
+    if split not in SPLITS:
+        raise UserError(f"split: no split '{split}'; there are {', '.join(SPLITS)}")
+    model, task = load_for_evaluation(place, overrides, device)
+    search = model.resolve(search)
+    evaluation_set = task.evaluation_set(split)
+    batches = progress_bar(f"{search.describe()} on {split}", evaluation_set.batches)
+    return evaluate_predictions(
+        model, task, split, evaluation_set, search, predict_batches(model.actor, task, batches, search)
+    )
+
+
+def evaluate_predictions(
+    model: Model, task: Task, split: str, evaluation_set: EvaluationSet, search: AnySearch, predictions: list[str]
+) -> RunEvaluation:
+    """Return all figures of a model's predictions by a search."""
+    metric = model.score
+    evaluated = score_predictions(predictions, evaluation_set, metric)
+    return RunEvaluation(
+        method=model.settings.method.label,
+        split=split,
+        score_name=metric.name,
+        score=evaluated.score,
+        interval=interval([evaluated.statistics], metric),
+        signature=signature(
+            task,
+            metric,
+            split,
+            len(evaluation_set.references),
+            search,
+            surrogate(metric),
+            evaluation_set.num_references,
+            model.description.get("members", 1),
+            model.actor.limits,
+        ),
+        further=_further_scores(model.settings, task, predictions, evaluation_set),
+        sources=evaluation_set.sources,
+        references=evaluation_set.references,
+        predictions=predictions,
+        statistics=evaluated.statistics,
+    )
+
+
+def load_for_evaluation(
+    place: Places | Model, overrides: Overrides = (), device: DeviceName = "auto"
+) -> tuple[Model, Task]:
+    """Return a model and the task it is evaluated on, with its own codec."""
+    model = open_model(place, device)
+    set_up_process(model.settings.threads)
+    if not overrides:
+        return model, model.task
+    tree = model.settings.model_dump(mode="json")
+    _make_room(tree["data"], overrides)
+    override(tree, overrides, section="data")
+    return model, build_task(settings_from(tree).data, codec=model.codec)
+
+
+def _make_room(data: dict[str, Any], overrides: Overrides) -> None:
+    """Take the run's own files out of a split for which pairs are given in the other form, or both would be
+    evaluated."""
+    given = {each.partition("=")[0].strip() for each in overrides}
+    for split in SPLITS:
+        fields = {field for field in ("source", "target", "pairs") if f"data.{split}.{field}" in given}
+        if fields == {"pairs"}:
+            data[split] |= {"source": [], "target": []}
+        elif fields and "pairs" not in fields:
+            data[split] |= {"pairs": []}
+
+
+def _further_scores(
+    settings: Settings, task: Task, predictions: list[str], evaluation_set: EvaluationSet
+) -> dict[str, tuple[float, str]]:
+    """Return the other figures a reader of BLEU expects: chrF, and BLEU by the paper's convention."""
+    codec = task.codec
+    if settings.score.name != "bleu" or not isinstance(codec, TextCodec):
+        return {}
+    paper, chrf = BleuScore(tokenised=True), ChrfScore(lowercase=codec.lowercase)
+
+    def tokenise(lines: Sequence[str]) -> list[str]:
+        return [line.lower() for line in codec.tokenised_lines(lines)]
+
+    references = evaluation_set.all_references
+    totals = paper.statistics(tokenise(predictions), [tokenise(own) for own in references]).sum(axis=0)
+    chrf_totals = chrf.statistics(predictions, references).sum(axis=0)
+
+    def describe(score: Score) -> str:
+        return "|".join(name_references(score.signature(), evaluation_set.num_references))
+
+    return {
+        "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), describe(paper)),
+        "chrF": (float(chrf.of_totals(chrf_totals)), describe(chrf).removeprefix("score:")),
+    }

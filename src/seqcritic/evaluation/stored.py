@@ -1,0 +1,75 @@
+"""Evaluations of a run kept beside it, so that what has been searched once is not searched again.
+
+Each file of RUN/evaluations holds the predictions of one search, or a tuned length reward ρ, under a key: the digest of
+the actor's weights and the signature (text, search, versions). Under another key it is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.evaluation.evaluate import predict_batches, signature
+from seqcritic.evaluation.progress_bar import ProgressBar, without_progress
+from seqcritic.evaluation.run import RunEvaluation, evaluate_predictions, load_for_evaluation
+from seqcritic.evaluation.tuning import tune_model
+from seqcritic.files import seal, unseal, write_whole
+
+EVALUATIONS_FOLDER = "evaluations"
+
+
+class StoredEvaluations:
+    """Evaluates the best actor of a run on its text or on what overrides name, and reads what it has evaluated
+    before."""
+
+    def __init__(self, run: Path, progress_bar: ProgressBar = without_progress, overrides: Sequence[str] = ()) -> None:
+        self.folder = run / EVALUATIONS_FOLDER
+        self.progress_bar = progress_bar
+        self.model, self.task = load_for_evaluation(run, overrides)
+        # Evaluating on other text leaves what is stored of the run's own.
+        self.suffix = f"-{sha256(repr(sorted(overrides)).encode()).hexdigest()[:8]}" if overrides else ""
+
+    def on_test(self, search: Search = GREEDY) -> RunEvaluation:
+        """Return the evaluation of a search on the test set."""
+        test = self.task.evaluation_set("test")
+
+        def predict() -> list[str]:
+            batches = self.progress_bar(f"{search.describe()} on test", test.batches)
+            return predict_batches(self.model.actor, self.task, batches, search)
+
+        name = f"test-{search.describe().replace(' ', '-')}"
+        predictions = self._remember(name, self._key("test", len(test.references), search), predict)
+        return evaluate_predictions(self.model, self.task, "test", test, search, predictions)
+
+    def tuned(self, width: int) -> Search:
+        """Return the beam search of a width with the length reward that is best on the validation set."""
+        key = self._key("valid", len(self.task.evaluation_set("valid").references), Search(width))
+
+        def tune() -> dict[str, Any]:
+            best, scores = tune_model(self.model, self.task, width, self.progress_bar)
+            return {"rho": best, "scores": {f"{rho:g}": score for rho, score in scores.items()}}
+
+        return Search(width, self._remember(f"valid-beam-{width}-rho", key, tune)["rho"])
+
+    def _key(self, split: str, num_sentences: int, search: Search) -> str:
+        text = signature(self.task, self.model.score, split, num_sentences, search)
+        return f"actor:{self.model.description['digests']['actor']}|{text}"
+
+    def _remember(self, name: str, key: str, make: Callable[[], Any]) -> Any:
+        path = self.folder / f"{name}{self.suffix}.json"
+        # A damaged file counts as none.
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            content = unseal(json.loads(path.read_text(encoding="utf-8")), required=True)
+            if content["key"] == key:
+                return content["result"]
+        result = make()
+        # A run may be another person's, which can be read and not written to.
+        with suppress(OSError):
+            self.folder.mkdir(exist_ok=True)
+            write_whole(path, json.dumps(seal({"key": key, "result": result}), indent=1))
+        return result

@@ -1,0 +1,126 @@
+"""The settings of the tasks: which text, in which tokens, cut and filtered how."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from seqcritic.settings.base import Paths, Positive, Section
+from seqcritic.settings.bounds import LARGEST, LARGEST_SEED
+
+EMBEDDED = "embedded"
+OBJECT = "object"  # what was passed from Python and has to be passed again
+OWN = "own"
+TASKS = ("spelling", "translation")
+SPLITS = ("train", "valid", "test")
+NUM_BYTES = 256
+
+
+class SpellingSettings(Section):
+    """The spelling task: which text, cut how, with how much noise."""
+
+    task: Literal["spelling"] = "spelling"
+    train: Paths = Field((EMBEDDED,), description="text files, plain or .gz; 'embedded' for the built-in text")
+    valid: Paths = (EMBEDDED,)
+    test: Paths = (EMBEDDED,)
+    length: int = Field(10, ge=1, le=250, description="L: characters kept of each sentence")
+    minimum_length: Positive = Field(1, description="sentences with fewer characters are left out")
+    noise: float = Field(0.3, ge=0, le=1, description="η: probability of replacing a character")
+    windows: Literal["sentences", "words"] = Field(
+        "sentences",
+        description="train on sentence starts only, or on every word start with L characters left",
+    )
+    evaluation_seed: int = Field(
+        0,
+        ge=-LARGEST_SEED,
+        le=LARGEST_SEED,
+        description="fixes the noise of all text that is evaluated, the same for every run",
+    )
+    valid_size: Positive | None = Field(None, description="at most so many validation sentences")
+    test_size: Positive | None = None
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> SpellingSettings:
+        if self.minimum_length > self.length:
+            raise ValueError("data.minimum_length is larger than data.length, so no sentence would be left")
+        return self
+
+
+class PairFiles(Section):
+    """Where the pairs of a split are: `source` and `target` line by line, file by file, or both sides in `pairs`."""
+
+    source: Paths = Field((), description="text files, plain or .gz")
+    target: Paths = Field((), description="their translations: as many files, with as many lines")
+    pairs: Paths = Field(
+        (),
+        description="files with both sides: .tsv (two columns) or .jsonl (source, target or a list of them), or .gz",
+    )
+
+
+class TokenSettings(Section):
+    """What counts as a token on one side, and which tokens have a number of their own."""
+
+    kind: Literal["whitespace", "words", "subwords"] = Field(
+        "words",
+        description="'whitespace' for text that is tokenised already, 'words' for raw text, 'subwords' for byte-level "
+        "BPE, which knows no unknown words",
+    )
+    lowercase: bool = False
+    size: Positive | None = Field(
+        30_000, description="so many most frequent tokens, the end and the unknown token not counted; null for all"
+    )
+    minimum_count: Positive = Field(1, description="rarer tokens are unknown; for subwords, rarer pairs are not merged")
+
+
+class TranslationSettings(Section):
+    """The translation task."""
+
+    task: Literal["translation"] = "translation"
+    train: PairFiles = PairFiles()
+    valid: PairFiles = PairFiles()
+    test: PairFiles = PairFiles()
+    source_tokens: TokenSettings = TokenSettings()
+    target_tokens: TokenSettings = TokenSettings()
+    maximum_length: Positive = Field(50, description="training pairs with more tokens on a side are left out")
+    maximum_ratio: Annotated[float, Field(ge=1, le=LARGEST)] | None = Field(
+        None, description="training pairs are left out if one side has so many times the tokens of the other"
+    )
+    valid_size: Positive | None = Field(None, description="at most so many validation pairs")
+    test_size: Positive | None = None
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> TranslationSettings:
+        for split in SPLITS:
+            files: PairFiles = getattr(self, split)
+            if len(files.source) != len(files.target):
+                raise ValueError(
+                    f"data.{split}: {len(files.source)} source and {len(files.target)} target files; "
+                    "every source file needs its target file"
+                )
+        for side in ("source_tokens", "target_tokens"):
+            tokens: TokenSettings = getattr(self, side)
+            if tokens.kind == "subwords" and (tokens.size is None or tokens.size < NUM_BYTES):
+                raise ValueError(f"data.{side}.size: subwords need a size of at least {NUM_BYTES}, one for each byte")
+        return self
+
+
+class OwnTaskSettings(Section):
+    """A task of one's own: `module:Class`, or an object from Python (contracts/parts.py)."""
+
+    task: str
+    arguments: dict[str, Any] = Field(default_factory=dict, description="of its constructor")
+
+
+def _task_of(value: Any) -> str:
+    """Return the task of a section of data settings; spelling where it names none."""
+    task = value.get("task", "spelling") if isinstance(value, dict) else getattr(value, "task", "spelling")
+    return OWN if task == OBJECT or ":" in str(task) else str(task)
+
+
+DataSettings = Annotated[
+    Annotated[SpellingSettings, Tag("spelling")]
+    | Annotated[TranslationSettings, Tag("translation")]
+    | Annotated[OwnTaskSettings, Tag(OWN)],
+    Discriminator(_task_of),
+]

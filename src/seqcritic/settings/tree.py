@@ -1,0 +1,259 @@
+"""One frozen, typed tree of settings. Unknown keys are refused; every fault names the dotted path.
+
+A recipe is a YAML file of this tree; `section.key=value` on the command line overrides one leaf of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
+
+from seqcritic.contracts.parts import ActorSettings, CriticSettings, OwnActorSettings, OwnCriticSettings, part_settings
+from seqcritic.contracts.registry import ACTORS, CRITICS, SCORES
+from seqcritic.plugins import import_plugins
+from seqcritic.settings.base import Count, Factor, Paths, Positive, Rate, Samples, Section, Seed, Several, Weight
+from seqcritic.settings.data import OBJECT, DataSettings, SpellingSettings
+from seqcritic.settings.methods import MethodField, method_labels, method_settings, typical_costs
+
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["float32", "bfloat16", "float64"]
+
+
+def actor_settings(values: Any = None) -> ActorSettings:
+    """Validate a nested dictionary as the section of the actor's kind."""
+    return part_settings({} if values is None else values, ACTORS, ActorSettings, OwnActorSettings)
+
+
+def critic_settings(values: Any = None) -> CriticSettings:
+    """Validate a nested dictionary as the section of the critic's kind."""
+    return part_settings({} if values is None else values, CRITICS, CriticSettings, OwnCriticSettings)
+
+
+ActorField = Annotated[SerializeAsAny[ActorSettings], BeforeValidator(actor_settings)]
+CriticField = Annotated[SerializeAsAny[CriticSettings], BeforeValidator(critic_settings)]
+
+
+class ScoreSettings(Section):
+    """The score trained for."""
+
+    name: str = Field(
+        "edit-distance",
+        description="a score of docs/scores.md, or module:function for f(prediction, reference) -> float",
+    )
+    normalise: bool = Field(
+        False, description="divide edit distances by |Y| as the paper writes; false as the authors ran it"
+    )
+    shaping: bool = Field(True, description="reward every token by the change of the score, not only the last")
+    capped: bool = Field(False, description="in the reported CER, limit each sentence's error to 1")
+
+    @field_validator("name")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if not re.fullmatch(r"[\w.]+:\w+", value) and value not in (OBJECT, *SCORES.names()):
+            known = f"known: {', '.join(SCORES.names())}, module:function"
+            raise ValueError(f"score.name: unknown score '{value}'{SCORES.nearest(value)}; {known}")
+        return value
+
+    @property
+    def has_lookahead(self) -> bool:
+        """Whether the score tells what each next token is worth; its module is imported to know."""
+        return ":" not in self.name and self.name != OBJECT and SCORES.find(self.name).has_lookahead
+
+
+class FlatSettings(Section):
+    """When a curve counts as flat."""
+
+    epochs: Factor = Field(5.0, description="of the training examples, over which the best score has to improve")
+    gain: Weight = Field(0.1, description="by less than so many points: the phase ends")
+
+
+class PhaseSettings(Section):
+    """One phase of Algorithm 2."""
+
+    updates: Count
+    epochs: Factor | None = Field(
+        None, description="so many passes over the training examples, whatever `updates` says; null: `updates`"
+    )
+    learning_rate: Rate = 1e-3
+    final_learning_rate: Rate | None = Field(None, description="reached linearly at the last update; null: constant")
+    warm_up: Count = Field(0, description="so many first updates at a part of the rate, rising linearly to it")
+    patience: Positive | None = Field(
+        None,
+        description="stop after so many evaluations without a better score (actor, train) or a higher TD error",
+    )
+    flat: FlatSettings | None = Field(
+        None,
+        description="stop when the score of valid (critic: its token_correlation) is flat: its best of the last "
+        "`epochs` is better than the best before them by less than `gain`; null: no such rule",
+    )
+
+
+class ActorPhaseSettings(PhaseSettings):
+    """Pre-training of the actor."""
+
+    keep: Literal["best", "last"] = Field(
+        "best",
+        description="which actor goes on: the best on valid or the last; the likelihood may still improve much "
+        "while the greedy score is level, and what follows builds on the likelihood",
+    )
+
+
+class CriticPhaseSettings(PhaseSettings):
+    """Pre-training of the critic."""
+
+    explained_variance: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="stop when the critic explains so much of the variance of held-out returns"
+    )
+    token_correlation: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None,
+        description="stop when its values of single tokens correlate so with the true ones, as `diagnose` measures "
+        "them, on 64 validation examples; measured at every evaluation where this or `flat` is given",
+    )
+
+
+class PhasesSettings(Section):
+    """Pre-train the actor by likelihood, pre-train the critic with the actor frozen, then train by the method."""
+
+    actor: ActorPhaseSettings = ActorPhaseSettings(updates=200_000)
+    critic: CriticPhaseSettings = CriticPhaseSettings(updates=30_000)
+    train: PhaseSettings = PhaseSettings(updates=200_000, learning_rate=1e-4)
+
+
+class TrainingSettings(Section):
+    """How updates are made, evaluated and saved."""
+
+    batch: Positive = Field(32, description="examples of an update, for each process that trains")
+    clip_norm: Factor | None = Field(50.0, description="largest gradient norm of a network")
+    evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
+    evaluate_epochs: Factor | None = Field(
+        None, description="passes over the training examples between evaluations, whatever `evaluate_every` says"
+    )
+    average: Samples = Field(
+        1,
+        description="N: the result is the mean weights of N evaluated actors of the last phase; 1: of the best",
+    )
+    average_of: Literal["best", "last"] = Field("best", description="which N of the last phase's evaluated actors")
+    train_examples: Count = Field(
+        0, description="so many fixed training examples are evaluated beside valid, for their curve alone; 0: none"
+    )
+    log_every: Positive = Field(100, description="updates averaged into one line of metrics.jsonl")
+    checkpoint_seconds: Weight = Field(60.0, description="seconds between checkpoints")
+    snapshot_every: Positive | None = Field(
+        None, description="keep actor and critic of evaluations at every so many updates of phases.train (snapshots/)"
+    )
+    tensorboard: bool = Field(False, description="write TensorBoard files too (needs the extra 'tensorboard')")
+
+
+class LengthSettings(Section):
+    """How long a prediction may grow, in evaluation and in use: factor · source + extra tokens, its end counted."""
+
+    factor: Weight = Field(2.0, description="times the source's tokens, its end token counted")
+    extra: Positive = Field(10, description="so many tokens more")
+
+
+class StartSettings(Section):
+    """Trained networks to start from: a finished run or a model folder."""
+
+    actor: str | None = Field(None, description="skips phases.actor")
+    critic: str | None = Field(None, description="skips phases.critic")
+
+
+class CompareSettings(Section):
+    """What `compare` runs and what it counts as equal compute."""
+
+    methods: Paths = ("likelihood", "actor-critic+likelihood")
+    budget: Positive | None = Field(
+        None,
+        description="compute after actor pre-training, in likelihood updates, the critic's pre-training included; "
+        "null: what phases.critic and phases.train of actor-critic+likelihood cost",
+    )
+    costs: dict[str, Factor] = Field(
+        default_factory=dict,
+        description="cost of an update relative to a likelihood update, for 'critic' (its pre-training) and "
+        "for each method (benchmarks/update_cost.py measures them); what is left out is measured when compare starts",
+    )
+    overrides: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="settings of single methods, as dotted keys"
+    )
+    beam: Several | None = Field(
+        None,
+        description="evaluate on test by beam search of this width too, its length reward tuned on valid; "
+        "null: greedily alone",
+    )
+
+    @field_validator("costs", "overrides")
+    @classmethod
+    def _names_methods(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        known = list(typical_costs()) if info.field_name == "costs" else list(method_labels())
+        for name in value:
+            if name not in known:
+                raise ValueError(f"compare.{info.field_name}: unknown method '{name}'; known: {', '.join(known)}")
+        return value
+
+    def cost(self, label: str) -> float:
+        """Return the cost of an update of a method, or of the critic's pre-training, in likelihood updates."""
+        return self.costs[label] if label in self.costs else typical_costs()[label]
+
+
+class Settings(Section):
+    """A whole experiment."""
+
+    name: Annotated[str, Field(pattern=r"^[^/\\]+$")] = "unnamed"
+    description: str = ""
+    seed: Seed = 1
+    threads: Annotated[int, Field(gt=0, le=1024)] = 1
+    device: DeviceName = Field("auto", description="cpu, cuda, mps, or auto: a CUDA device if there is one")
+    precision: Precision = Field(
+        "float32", description="of training; bfloat16 for matrix products in bfloat16 where the device is fast at it"
+    )
+    plugins: Paths = Field(
+        (), description="modules of your own, imported first: the methods that they register can be named here"
+    )
+    data: DataSettings = SpellingSettings()
+    actor: ActorField = Field(default_factory=actor_settings)
+    critic: CriticField = Field(default_factory=critic_settings)
+    score: ScoreSettings = ScoreSettings()
+    method: MethodField = Field(default_factory=method_settings)
+    phases: PhasesSettings = PhasesSettings()
+    training: TrainingSettings = TrainingSettings()
+    length: LengthSettings = LengthSettings()
+    start: StartSettings = StartSettings()
+    compare: CompareSettings = CompareSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _import_plugins(cls, tree: Any) -> Any:
+        # Before all else: which methods there are decides which settings there are.
+        if isinstance(tree, dict):
+            import_plugins(tree.get("plugins"))
+        return tree
+
+    @model_validator(mode="after")
+    def _critic_can_add(self) -> Self:
+        if self.critic.residual_on_lookahead and not (self.score.shaping and self.score.has_lookahead):
+            raise ValueError(
+                "critic.residual_on_lookahead needs score.shaping=true and a score that tells what each next token is "
+                "worth, as bleu and rouge-l do (docs/scores.md); or set it to false"
+            )
+        if self.critic.residual_on_lookahead and self.method.name == "dagger":
+            raise ValueError(
+                "critic.residual_on_lookahead: dagger's expert follows the critic's network alone; leave it false"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _method_can_learn(self) -> Self:
+        known = self.method.traits.scores
+        if known and self.score.name not in known:
+            raise ValueError(
+                f"score.name: {self.method.name} can learn from {' or '.join(known)} alone, not from "
+                f"{self.score.name}; set score.name or choose another method.name"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _critic_fits(self) -> Self:
+        self.critic.check(self.actor, self.data.task)
+        return self
