@@ -13,7 +13,6 @@ import seqcritic
 SOURCE = Path(seqcritic.__file__).parent
 LEAVES = {
     "errors",
-    "cache_folder",
     "draws",
     "settings.bounds",
     "files",
@@ -27,20 +26,19 @@ TRAINING = MATHEMATICS | {"settings.io", "evaluation.evaluate", "evaluation.boot
 USE = TRAINING | {"evaluation.run", "evaluation.stored", "evaluation.tuning", "evaluation.progress_bar", "report"}
 ALLOWED = {
     "errors": set(),
-    "cache_folder": {"errors"},
     "draws": set(),
-    "files": set(),
+    "files": {"errors"},
     "plugins": {"errors"},
     "settings.bounds": set(),
     "settings.base": {"settings.bounds"},
-    "settings.data": {"settings.bounds", "settings.base"},
+    "settings.data": {"settings.bounds", "settings.base", "contracts"},
     "settings.methods": {"errors", "settings.base", "contracts"},
     "settings.tree": {"settings.base", "settings.data", "settings.methods", "plugins", "contracts"},
     "settings.io": LEAVES | {"contracts"},
     "tensors": set(),
     "contracts": {"errors", "plugins", "settings.base", "settings.data", "tensors"},
     "data": LEAVES | {"contracts"},
-    "native": {"errors", "cache_folder"},
+    "native": {"errors", "files"},
     "models": LEAVES | {"data", "native", "tensors", "contracts"},
     "decoding": LEAVES | {"data", "tensors", "contracts"},
     "scores": {"errors", "contracts"},

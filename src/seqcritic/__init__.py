@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seqcritic.contracts.critic import Critic
     from seqcritic.contracts.method import Method
     from seqcritic.contracts.method_registry import register_method
-    from seqcritic.contracts.registry import register_actor, register_critic, register_score
+    from seqcritic.contracts.registry import register_actor, register_critic, register_score, register_task
     from seqcritic.contracts.score import Score
     from seqcritic.contracts.task import Task
     from seqcritic.data.pairs_in_memory import pairs
@@ -74,6 +74,7 @@ _MODULES = {
     "register_critic": "contracts.registry",
     "register_method": "contracts.method_registry",
     "register_score": "contracts.registry",
+    "register_task": "contracts.registry",
     "render_page": "report.pages",
     "train": "training.train",
 }
@@ -115,6 +116,7 @@ __all__ = [
     "register_critic",
     "register_method",
     "register_score",
+    "register_task",
     "render_page",
     "train",
 ]

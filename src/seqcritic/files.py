@@ -1,4 +1,6 @@
-"""Digests by which what is read back is known to be what was written, and files that are written whole or not at all.
+"""What is written to disk: digests, files that are whole or not there, locks, and the folder of caches.
+
+By a digest what is read back is known to be what was written.
 
 A digest stands in the file that it speaks for, so that no kill can come between the two: as the last field of a JSON
 object, as the first line of a YAML file. Files of version 0.1 have none and are taken as they are.
@@ -6,6 +8,7 @@ object, as the first line of a YAML file. Files of version 0.1 have none and are
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +16,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from seqcritic.errors import UserError
 
 FIELD = "digest"
 HEADER = "# written by seqcritic, digest "
@@ -84,3 +89,41 @@ def write_whole(path: Path, text: str) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has what was created, renamed and removed in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def acquire_lock(path: Path) -> int:
+    """Lock a folder, or a file that is made for it, until `os.close` of what is returned or the end of the process.
+
+    BlockingIOError where another process holds it.
+    """
+    descriptor = os.open(path, os.O_RDONLY) if path.is_dir() else os.open(path, os.O_CREAT | os.O_RDWR, mode=0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def default_cache_directory() -> Path:
+    """Return where files that can be made again are kept, compiled kernels and encoded training text.
+
+    `$SEQCRITIC_CACHE`, else the folder seqcritic in `$XDG_CACHE_HOME`, else in ~/.cache.
+    """
+    if own := os.environ.get("SEQCRITIC_CACHE"):
+        return Path(own)
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared, "seqcritic")
+    try:
+        return Path.home() / ".cache" / "seqcritic"
+    except RuntimeError:
+        raise UserError("no home folder for the cache; set SEQCRITIC_CACHE to a folder for it") from None

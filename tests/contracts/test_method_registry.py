@@ -8,9 +8,8 @@ import sys
 import pytest
 from pydantic import ValidationError
 
-from seqcritic.contracts import method_registry as registry
 from seqcritic.contracts.method import Traits
-from seqcritic.contracts.method_registry import PACKAGED, register_method, registered_methods
+from seqcritic.contracts.method_registry import METHODS, PACKAGED, register_method, registered_methods
 from seqcritic.errors import UserError
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.mixer import Mixer, MixerSettings
@@ -36,7 +35,7 @@ class SlowMixer(Mixer):
 
 @pytest.fixture
 def slow_mixer(monkeypatch: pytest.MonkeyPatch) -> type[SlowMixer]:
-    monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(METHODS, "_classes", dict(METHODS._classes))
     return register_method(SlowMixer)
 
 
@@ -45,7 +44,7 @@ def test_packaged_methods_stand_in_the_order_of_their_files_whatever_was_importe
     code += "print(*registered_methods())"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     files = [registered_methods()[name].__module__.rpartition(".")[2] for name in found]
-    assert list(dict.fromkeys(files)) == list(PACKAGED)
+    assert dict(zip(found, files, strict=True)) == PACKAGED
     assert found[:4] == ["likelihood", "reinforce", "reinforce-critic", "actor-critic"]
 
 
@@ -119,7 +118,7 @@ def test_two_methods_of_one_name_are_refused(slow_mixer: type[SlowMixer]):
 
 
 def test_a_section_that_would_hide_a_common_setting_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(METHODS, "_classes", dict(METHODS._classes))
     register_method(type("Samples", (Mixer,), {"name": "target-samples"}))
     with pytest.raises(ValueError, match=r"would hide the setting method\.target_samples"):
         method_section()

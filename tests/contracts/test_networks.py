@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_settings
-from seqcritic.contracts import method_registry as registry
-from seqcritic.contracts.method_registry import register_method, registered_methods
+from seqcritic.contracts.method_registry import METHODS, register_method, registered_methods
 from seqcritic.contracts.networks import CRITIC, NetworkSpec, polyak_update
 from seqcritic.methods.build import build_networks
 from seqcritic.methods.reinforce_multisample import ReinforceMultisample
@@ -29,7 +28,7 @@ class Anchored(ReinforceMultisample):
 
 @pytest.fixture
 def anchored(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(METHODS, "_classes", dict(METHODS._classes))
     return register_method(Anchored).name
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.cli import main
-from seqcritic.contracts import method_registry as registry
+from seqcritic.contracts.method_registry import METHODS
 from seqcritic.errors import UserError
 from seqcritic.settings.io import load_recipe, settings_from
 from support import write_recipe
@@ -55,7 +55,7 @@ class ClippedReward(RewardMethod):
 @pytest.fixture
 def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "own_methods.py").write_text(OWN_METHOD, encoding="utf-8")
-    monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(METHODS, "_classes", dict(METHODS._classes))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
     yield "own_methods"
@@ -116,7 +116,7 @@ def test_it_stands_in_a_comparison(own_module: str, tmp_path: Path, capfd: pytes
         ({"plugins": [3]}, "plugins.0: input should be a valid string"),
         ({"plugins": ["faulty_methods"]}, "plugins: importing 'faulty_methods' failed: ZeroDivisionError: division by"),
         ({"plugins": ["needy_methods"]}, "plugins: importing 'needy_methods' failed: No module named 'not_installed'"),
-        ({"plugins": ["second_mixer"]}, "plugins: importing 'second_mixer' failed: ValueError: two methods are called"),
+        ({"plugins": ["second_mixer"]}, "plugins: importing 'second_mixer' failed: UserError: two methods are called"),
         (
             {"plugins": ["own_methods"], "method": {"name": "cliped-reward"}},
             "method.name: unknown method 'cliped-reward' (did you mean 'clipped-reward'?); known: likelihood, ",
@@ -139,10 +139,12 @@ def test_faults_are_one_line(own_module: str, tmp_path: Path, given: dict[str, o
 @pytest.fixture
 def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     given: list[EntryPoint] = []
-    monkeypatch.setattr(registry, "entry_points", lambda group: given if group == "seqcritic.methods" else [])
-    registry._load_entry_points.cache_clear()
+    monkeypatch.setattr(
+        "seqcritic.contracts.registry.entry_points", lambda group: given if group == "seqcritic.methods" else []
+    )
+    METHODS._loaded.clear()
     yield given
-    registry._load_entry_points.cache_clear()
+    METHODS._loaded.clear()
 
 
 @pytest.mark.parametrize("value", ["own_methods", "own_methods:ClippedReward"])
@@ -150,13 +152,13 @@ def test_an_installed_package_is_found_by_its_entry_point(
     own_module: str, entry_points: list[EntryPoint], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str
 ):
     monkeypatch.syspath_prepend(tmp_path)
-    entry_points.append(EntryPoint("own", value, registry.ENTRY_POINTS))
+    entry_points.append(EntryPoint("own", value, METHODS.group))
     settings = settings_from({"method": {"name": "clipped-reward"}})
     assert settings.method.own.largest == 2.0  # type: ignore[attr-defined]
 
 
 def test_an_installed_package_that_cannot_be_loaded_is_named_once(entry_points: list[EntryPoint]):
-    entry_points.append(EntryPoint("own", "not_installed:Method", registry.ENTRY_POINTS))
+    entry_points.append(EntryPoint("own", "not_installed:Method", METHODS.group))
     with pytest.raises(UserError) as caught:
         settings_from({"method": {"name": "mixer"}})
     assert str(caught.value).count("mend or uninstall it") == 1

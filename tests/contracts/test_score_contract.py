@@ -118,7 +118,7 @@ def test_a_score_outside_the_package_registers_by_decorator():
     register_score("own-score")(Own)
     assert "own-score" in SCORES.names()
     assert SCORES.find("own-score") is Own
-    with pytest.raises(UserError, match=r"'bleu' is registered already, by seqcritic\.scores\.bleu:BleuScore"):
+    with pytest.raises(UserError, match=r"two scores are called 'bleu': seqcritic\.scores\.bleu:BleuScore and"):
         register_score("bleu")(Own)
 
 
@@ -131,7 +131,7 @@ def test_a_score_outside_the_package_registers_by_entry_point(monkeypatch: pytes
     monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "seqcritic.scores" else [])
     assert {"own-score", "broken", "bleu"} <= set(SCORES.names())
     assert SCORES.find("own-score") is Own
-    with pytest.raises(UserError, match="'broken', which is absent_package:Own, cannot be imported"):
+    with pytest.raises(UserError, match=r"cannot be loaded .absent_package:Own.: ModuleNotFoundError"):
         SCORES.find("broken")
 
 

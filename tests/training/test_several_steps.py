@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_settings
-from seqcritic.contracts import method_registry as registry
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Outcome
-from seqcritic.contracts.method_registry import register_method
+from seqcritic.contracts.method_registry import METHODS, register_method
 from seqcritic.contracts.networks import Networks, NetworkSpec, polyak_update
 from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.methods.method import RewardMethod
@@ -51,7 +50,7 @@ class SeveralSteps(RewardMethod):
 
 @pytest.fixture
 def learner(monkeypatch: pytest.MonkeyPatch) -> Learner:
-    monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(METHODS, "_classes", dict(METHODS._classes))
     register_method(SeveralSteps)
     return make_learner()
 

@@ -42,6 +42,7 @@ class Registry(Generic[Kind]):
         self.group = group
         self._own = own
         self._classes: dict[str, type[Kind]] = {}
+        self._loaded: set[EntryPoint] = set()
 
     def register(self, name: str) -> Callable[[Class], Class]:
         """Return a decorator that makes a class known by this name."""
@@ -50,15 +51,25 @@ class Registry(Generic[Kind]):
             known = self._classes.setdefault(name, found)
             # A module that is imported anew, as in a notebook, may register its class again.
             if (known.__module__, known.__qualname__) != (found.__module__, found.__qualname__):
-                raise UserError(f"'{name}' is registered already, by {known.__module__}:{known.__qualname__}")
+                ours, theirs = (f"{each.__module__}:{each.__qualname__}" for each in (known, found))
+                raise UserError(f"two {self.what}s are called '{name}': {ours} and {theirs}")
             self._classes[name] = found
             return found
 
         return add
 
     def names(self) -> list[str]:
-        """Return all names, in alphabetical order, without importing what they name."""
-        return sorted({*self._own_files(), *self._entry_points(), *self._classes})
+        """Return all names without importing what they name: ours in their order, then the others by name."""
+        own = self._own_files()
+        return [*own, *sorted({*self._entry_points(), *self._classes} - {*own})]
+
+    def all(self) -> dict[str, type[Kind]]:
+        """Return all classes, in the order of `names`; everything is imported."""
+        for module in dict.fromkeys(self._own_files().values()):
+            importlib.import_module(module)
+        for name in self._entry_points():
+            self._load_entry_point(name)
+        return {name: self._classes[name] for name in self.names() if name in self._classes}
 
     def nearest(self, name: str) -> str:
         """Return a hint at the known name that a wrong one may have meant, or nothing."""
@@ -79,10 +90,29 @@ class Registry(Generic[Kind]):
             return
         if name not in others:
             raise UserError(f"unknown name '{name}'{self.nearest(name)}; known: {', '.join(self.names())}")
+        self._load_entry_point(name)
+        if name not in self._classes:
+            raise UserError(
+                f"{others[name].value}, which an installed package names for it, does not register '{name}'"
+            )
+
+    def _load_entry_point(self, name: str) -> None:
+        """Import what an installed package names: a class, or a module whose classes register themselves."""
+        entry = self._entry_points()[name]
+        if entry in self._loaded:
+            return
         try:
-            self.register(name)(others[name].load())
-        except (ImportError, AttributeError) as error:
-            raise UserError(f"'{name}', which is {others[name].value}, cannot be imported: {error}") from error
+            found = entry.load()
+            if isinstance(found, type) and found not in self._classes.values():  # a decorator may have done it
+                self.register(name)(found)
+        except Exception as error:
+            package = entry.dist.name if entry.dist is not None else entry.value
+            fault = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UserError(
+                f"the {self.what}s of the installed package '{package}' cannot be loaded ({entry.value}): {fault}; "
+                "mend or uninstall it"
+            ) from error
+        self._loaded.add(entry)
 
     def _own_files(self) -> dict[str, str]:
         """Return our own names and modules: a file has the name, a folder is what files share."""
@@ -110,3 +140,4 @@ TASKS: Registry[Task] = Registry(
 register_score = SCORES.register
 register_actor = ACTORS.register
 register_critic = CRITICS.register
+register_task = TASKS.register

@@ -7,7 +7,6 @@ killed between them; without that file what is in `.preparing` is of no use and 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ from typing import Any
 
 from seqcritic.corpora.sources import RECORD_FILE
 from seqcritic.errors import UserError
-from seqcritic.files import seal, unseal
+from seqcritic.files import acquire_lock, seal, unseal
 
 WORK_FOLDER = ".preparing"
 DOWNLOAD_FOLDER = "download"
@@ -40,8 +39,7 @@ class OutputFolder:
         """Create or lock the folder, and tidy up after a command that was killed."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.folder, os.O_RDONLY)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = acquire_lock(self.folder)
             self._tidy()
         except BlockingIOError:
             self._unlock()

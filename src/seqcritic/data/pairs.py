@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqcritic.cache_folder import default_cache_directory
 from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, digest_texts
 from seqcritic.contracts.task import Task
 from seqcritic.data.bucketing import Buckets
@@ -28,11 +27,12 @@ from seqcritic.data.token_cache import (
     encoded_pairs,
     file_signature,
     key_of,
-    write_atomically,
+    write_cached,
 )
 from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_digest
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
 from seqcritic.errors import UserError
+from seqcritic.files import default_cache_directory
 from seqcritic.settings.data import TranslationSettings
 
 Report = Callable[[str], None]
@@ -271,7 +271,7 @@ class PairsFromFiles(PairsTask):
             pass
         learnt = self._learn_vocabularies()
         content = learnt.content()
-        write_atomically(path, json.dumps(content | {"digest": key_of(content)}))
+        write_cached(path, json.dumps(content | {"digest": key_of(content)}))
         return learnt
 
     @cached_property

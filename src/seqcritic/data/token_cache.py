@@ -29,7 +29,7 @@ from seqcritic.data.packed_rows import MappedPackedRows, PackedRows, PackedRowsW
 from seqcritic.data.parallel import Pair
 from seqcritic.data.tokens import TextVocabulary, vocabulary_digest
 from seqcritic.errors import UserError
-from seqcritic.files import seal, unseal
+from seqcritic.files import seal, unseal, write_whole
 
 # Raise this number with every change of the files' form.
 CACHE_VERSION = 2
@@ -184,18 +184,11 @@ def _described(
     )
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file in one step, so that another process sees all of it or nothing."""
+def write_cached(path: Path, text: str) -> None:
+    """Write a file of the cache."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=TEMPORARY, dir=path.parent)
-        try:
-            with open(descriptor, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(path, text)
     except OSError as error:
         raise cache_fault(path.parent, error) from None
 

@@ -16,8 +16,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from seqcritic.cache_folder import default_cache_directory
 from seqcritic.errors import UserError
+from seqcritic.files import default_cache_directory
 
 SOURCE = Path(__file__).with_name("kernels.c")
 COMPILERS = ("cc", "gcc", "clang")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from seqcritic.contracts.registry import TASKS as REGISTERED
 from seqcritic.settings.base import Paths, Positive, Section
 from seqcritic.settings.bounds import LARGEST, LARGEST_SEED
 
@@ -106,16 +107,24 @@ class TranslationSettings(Section):
 
 
 class OwnTaskSettings(Section):
-    """A task of one's own: `module:Class`, or an object from Python (contracts/parts.py)."""
+    """A task of one's own: a registered name, `module:Class`, or an object from Python (contracts/parts.py)."""
 
     task: str
     arguments: dict[str, Any] = Field(default_factory=dict, description="of its constructor")
+
+    @field_validator("task")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if ":" not in value and value not in (OBJECT, *REGISTERED.names()):
+            known = f"known: {', '.join(REGISTERED.names())}, module:Class"
+            raise ValueError(f"data.task: unknown task '{value}'{REGISTERED.nearest(value)}; {known}")
+        return value
 
 
 def _task_of(value: Any) -> str:
     """Return the task of a section of data settings; spelling where it names none."""
     task = value.get("task", "spelling") if isinstance(value, dict) else getattr(value, "task", "spelling")
-    return OWN if task == OBJECT or ":" in str(task) else str(task)
+    return str(task) if task in TASKS else OWN
 
 
 DataSettings = Annotated[

@@ -19,7 +19,7 @@ from seqcritic.contracts.parts import ActorSettings, CriticSettings
 from seqcritic.contracts.registry import ACTORS, CRITICS
 from seqcritic.errors import UserError, nearest
 from seqcritic.files import is_sealed, seal_text, unseal_text, write_whole
-from seqcritic.settings.data import SPLITS, TASKS
+from seqcritic.settings.data import OWN, SPLITS, TASKS
 from seqcritic.settings.methods import (
     MIXED,
     PAPER_LIKELIHOOD_WEIGHT,
@@ -289,7 +289,7 @@ def _sections_of(annotation: Any) -> list[type[BaseModel]]:
 def _explain(fault: Any) -> str:
     """Return one line for one fault of pydantic's."""
     place = list(fault["loc"])
-    if place[:1] == ["data"] and place[1:2] and place[1] in TASKS:
+    if place[:1] == ["data"] and place[1:2] and place[1] in (*TASKS, OWN):
         del place[1]  # the task, by which pydantic chose among the sections
     key = ".".join(str(part) for part in place)
     if fault["type"] == "extra_forbidden":
@@ -300,8 +300,6 @@ def _explain(fault: Any) -> str:
     if fault["type"] in ("model_type", "model_attributes_type"):
         inside = [name for name in _known_keys() if name.rpartition(".")[0] == key]
         return f"{key}: a section, not a value; give {' or '.join(f'{name}=…' for name in inside[:3])}"
-    if fault["type"] == "union_tag_invalid":
-        return f"data.task: unknown task '{fault['ctx']['tag']}'; known: {', '.join(TASKS)}"
     if fault["type"] == "value_error":
         return str(fault["ctx"]["error"])
     message = fault["msg"][0].lower() + fault["msg"][1:]

@@ -7,7 +7,6 @@ is ever unpickled.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.errors import UserError
-from seqcritic.files import MISMATCH, digest, seal, unseal, write_synced
+from seqcritic.files import MISMATCH, digest, seal, sync_folder, unseal, write_synced
 
 FORMAT = "seqcritic-checkpoint-1"
 KEPT = 2
@@ -48,13 +47,13 @@ def write_folder(
         write_synced(temporary / "description.json", text.encode())
         for name, content_text in texts.items():
             write_synced(temporary / name, content_text.encode())
-        _sync_folder(temporary)
+        sync_folder(temporary)
         old = target.with_name(f".{target.name}.old")
         shutil.rmtree(old, ignore_errors=True)
         if target.exists():
             target.rename(old)
         temporary.rename(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -176,11 +175,3 @@ def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose name begins with the prefix, without it."""
     start = f"{prefix}."
     return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

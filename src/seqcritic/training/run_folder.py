@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
+from seqcritic.files import acquire_lock
 from seqcritic.settings.io import (
     FOLDERS,
     differences,
@@ -65,8 +65,7 @@ class RunFolder:
     def _lock_folder(self) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, mode=0o666)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = acquire_lock(self.folder / ".lock")
         except BlockingIOError:
             raise UserError(f"{self.folder}: another process is training in this folder") from None
         except OSError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqcritic.cache_folder import default_cache_directory
+from seqcritic.files import default_cache_directory
 
 
 def test_default_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
