@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
+import torch
 
-from convert_0_1 import PACKAGED, convert, main
+from convert_0_1 import PACKAGED, convert, convert_folder, main
 from seqcritic.contracts.codec import codec_from_dict
 from seqcritic.data.tokens import WordVocabulary
-from seqcritic.files import seal, unseal
+from seqcritic.files import digest, seal, unseal
 
 WORDS = WordVocabulary("words", False, ["a", "b"]).to_dict()
 SPELLING: dict[str, Any] = {"settings": {"data": {"task": "spelling", "length": 7}}, "vocabularies": {}, "data": "x"}
@@ -49,3 +51,21 @@ def test_what_is_packaged_has_been_converted():
         stored = json.loads(path.read_text())
         assert convert(stored) == stored
         codec_from_dict(stored["codec"])
+
+
+def test_settings_and_tensors_have_their_new_names_and_their_old_values(tmp_path: Path):
+    settings = {"data": {"task": "spelling", "length": 7}, "actor": {"hidden": 3, "read_out": 4}, "name": "old"}
+    tensors = {"decoder.read_out.weight": torch.rand(2, 3), "decoder.glimpse_gates.bias": torch.rand(4)}
+    content = safetensors.torch.save(tensors)
+    (tmp_path / "actor.safetensors").write_bytes(content)
+    old = {"settings": settings, "vocabularies": {}, "digests": {"actor": digest(content)}}
+    (tmp_path / "description.json").write_text(json.dumps(seal(old), indent=1))
+    assert convert_folder(tmp_path)
+    assert not convert_folder(tmp_path)
+    found = unseal(json.loads((tmp_path / "description.json").read_text()), required=True)
+    assert found["settings"]["actor"] == {"hidden": 3, "output_width": 4}
+    stored = (tmp_path / "actor.safetensors").read_bytes()
+    assert found["digests"]["actor"] == digest(stored)
+    renamed = safetensors.torch.load(stored)
+    assert torch.equal(renamed["decoder.output_layer.weight"], tensors["decoder.read_out.weight"])
+    assert torch.equal(renamed["decoder.context_gates.bias"], tensors["decoder.glimpse_gates.bias"])
