@@ -32,7 +32,20 @@ TINY = {
     "method.likelihood_weight": 0.1,
     "training.batch": 4,
 }
-LEFT, TOP, STEP, ROW = 130.0, 30.0, 15.0, 26.0
+LEFT, TOP, STEP, ROW = 130.0, 30.0, 18.0, 40.0
+# As data walks through the house; a room that is not here stands below.
+ORDER = (
+    "training",
+    "data",
+    "contracts",
+    "settings",
+    "methods",
+    "models/gru",
+    "native",
+    "tensors",
+    "decoding",
+    "scores",
+)
 
 
 def traced_update() -> list[str]:
@@ -84,7 +97,8 @@ def changes(walk: Sequence[str]) -> int:
 
 def draw(walk: Sequence[str]) -> str:
     """Draw the rooms one below the other and the files from left to right, in the order of the walk."""
-    rooms = list(dict.fromkeys(room_of(name) for name in walk))
+    found = dict.fromkeys(room_of(name) for name in walk)
+    rooms = [*(room for room in ORDER if room in found), *(room for room in found if room not in ORDER)]
     height = TOP + ROW * len(rooms)
     width = LEFT + STEP * (len(walk) + 1) + 140
     points = [

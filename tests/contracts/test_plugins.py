@@ -142,7 +142,7 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     monkeypatch.setattr(
         "seqcritic.contracts.registry.entry_points", lambda group: given if group == "seqcritic.methods" else []
     )
-    METHODS._loaded.clear()
+    monkeypatch.setattr(METHODS, "_points", None)
     yield given
     METHODS._loaded.clear()
 

@@ -129,6 +129,7 @@ def test_a_score_outside_the_package_registers_by_entry_point(monkeypatch: pytes
         EntryPoint("broken", "absent_package:Own", "seqcritic.scores"),
     ]
     monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "seqcritic.scores" else [])
+    monkeypatch.setattr(SCORES, "_points", None)
     assert {"own-score", "broken", "bleu"} <= set(SCORES.names())
     assert SCORES.find("own-score") is Own
     with pytest.raises(UserError, match=r"cannot be loaded .absent_package:Own.: ModuleNotFoundError"):

@@ -42,6 +42,7 @@ class Registry(Generic[Kind]):
         self.group = group
         self._own = own
         self._classes: dict[str, type[Kind]] = {}
+        self._points: dict[str, EntryPoint] | None = None
         self._loaded: set[EntryPoint] = set()
 
     def register(self, name: str) -> Callable[[Class], Class]:
@@ -123,7 +124,9 @@ class Registry(Generic[Kind]):
         return {module.replace("_", "-"): f"{self.group}.{module}" for module in modules}
 
     def _entry_points(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in entry_points(group=self.group)}
+        if self._points is None:  # read once: looking through all installed packages takes milliseconds
+            self._points = {point.name: point for point in entry_points(group=self.group)}
+        return self._points
 
 
 SCORES: Registry[Score] = Registry("score", "score.name", "seqcritic.scores")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, create_model, model_validator
 
-from seqcritic.contracts.method_registry import registered_methods
+from seqcritic.contracts.method_registry import METHODS, registered_methods
 from seqcritic.errors import nearest
 from seqcritic.settings.base import Factor, Rate, Samples, Section, Weight
 
@@ -152,7 +152,7 @@ class MethodSettings(Section):
     @property
     def kind(self) -> type[Method]:
         """The method's class."""
-        return registered_methods()[self.name]
+        return METHODS.find(self.name)
 
     @property
     def traits(self) -> Traits:
