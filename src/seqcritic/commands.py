@@ -197,7 +197,7 @@ def ablate(options: argparse.Namespace) -> int:
 def prepare(options: argparse.Namespace) -> int:
     """Make the sets of a published corpus and print their sizes beside the published ones."""
     from seqcritic.corpora.prepare import prepare as run
-    from seqcritic.corpora.summary import summary
+    from seqcritic.corpora.prepare import summary
 
     prepared = run(options.corpus, options.out, options.source, lambda line: print(line, file=sys.stderr, flush=True))
     print("\n".join(summary(prepared)))

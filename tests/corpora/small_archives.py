@@ -8,8 +8,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seqcritic.corpora.prepare import Prepared, prepare
-from seqcritic.corpora.summary import summary
+from seqcritic.corpora.prepare import Prepared, prepare, summary
 
 TRAIN_DE = """\
 <url>http://www.ted.com/talks/jane_doe_on_trees.html</url>

@@ -6,14 +6,15 @@ import hashlib
 import lzma
 
 from seqcritic import load_recipe
-from seqcritic.data.embedded import FILE, SPLITS, embedded_sentences
+from seqcritic.data.spelling import EMBEDDED_FILE, embedded_sentences
 from seqcritic.data.task import build_task
+from seqcritic.settings.data import SPLITS
 
 DIGEST = "4dfb0055763c01073d08447d097d4092"
 
 
 def test_text_is_frozen() -> None:
-    content = lzma.decompress(FILE.read_bytes())
+    content = lzma.decompress(EMBEDDED_FILE.read_bytes())
     assert hashlib.blake2b(content, digest_size=16).hexdigest() == DIGEST
 
 
@@ -35,6 +36,6 @@ def test_demo_reads_the_published_data() -> None:
 
 
 def test_notice_names_the_sources() -> None:
-    notice = FILE.with_name("NOTICE").read_text(encoding="utf-8")
+    notice = EMBEDDED_FILE.with_name("NOTICE").read_text(encoding="utf-8")
     for holder in ("Python Software Foundation; All Rights Reserved", "NumPy Developers", "Facebook, Inc"):
         assert holder in notice

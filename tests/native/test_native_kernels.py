@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.models.gru import native_recurrence, native_step
+from seqcritic.models.gru import decoder, native_recurrence
 from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.models.gru.recurrence import attended_scan, gated_scan
 from seqcritic.models.gru.settings import GruActorSettings
@@ -140,7 +140,7 @@ def test_a_step_equals_the_one_in_pytorch_alone(num_rows, kind, monkeypatch):
     sources = torch.randint(12, (5, 6), generator=torch.Generator().manual_seed(2))
     tokens = torch.randint(12, (3, num_rows), generator=torch.Generator().manual_seed(3))
     used = []
-    monkeypatch.setattr(native_step, "kernels_for", lambda tensor: used.append(1) or kernels_for(tensor))
+    monkeypatch.setattr(decoder, "kernels_for", lambda tensor: used.append(1) or kernels_for(tensor))
 
     @torch.no_grad()
     def run() -> list[Tensor]:

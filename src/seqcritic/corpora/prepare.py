@@ -17,6 +17,8 @@ from seqcritic.corpora.sources import Source, collect, describe_files, find_sour
 from seqcritic.corpora.table import CORPORA
 from seqcritic.errors import UserError
 
+ROWS = {"read": "read for training"} | {split: split for split in SPLITS}
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -106,3 +108,30 @@ def _addresses(corpus: Corpus) -> list[str]:
 
 def _digests(files: list[dict[str, Any]]) -> list[str]:
     return sorted(file["sha256"] for file in files)
+
+
+def summary(prepared: Prepared) -> list[str]:
+    """Return what to print when the sets are there: sizes beside the published ones, and what to know of them."""
+    record = prepared.record
+    state = "prepared in" if prepared.is_new else "was prepared before, from the same source, in"
+    lines = [f"{record['corpus']} {state} {prepared.folder}", "", *_table(prepared), ""]
+    if record["left_out"]:
+        faults = ", ".join(f"{count:,} {fault}" for fault, count in record["left_out"].items())
+        lines.append(f"left out of training: {faults}")
+    lines += [f"note: {note}" for note in record["notes"]]
+    for part in record["differing"]:
+        found, expected = record["counts"][part], record["expected"][part]
+        lines.append(
+            f"warning: {ROWS[part]}: {found:,}, not {expected}; the source is incomplete or another edition, "
+            "so scores do not compare with published ones"
+        )
+    files = ", ".join(record["files"])
+    return [*lines, f"files: {files}"]
+
+
+def _table(prepared: Prepared) -> list[str]:
+    rows = [("", "expected", "found")]
+    for part, label in ROWS.items():
+        rows.append((label, prepared.record["expected"].get(part, "-"), f"{prepared.record['counts'][part]:,}"))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [f"{a:{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]

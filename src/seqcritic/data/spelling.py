@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,12 @@ from seqcritic.contracts.batch import EVALUATION_BATCH, Batch, EvaluationSet, Ra
 from seqcritic.contracts.task import Task
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.corruption import derive_seed
-from seqcritic.data.embedded import embedded_sentences
 from seqcritic.data.text import read_all_lines
 from seqcritic.data.windows import Windows
 from seqcritic.errors import UserError
-from seqcritic.settings.data import EMBEDDED, SpellingSettings
+from seqcritic.settings.data import EMBEDDED, SPLITS, SpellingSettings
+
+EMBEDDED_FILE = Path(__file__).with_name("embedded.txt.xz")
 
 
 class SpellingTask(Task):
@@ -129,3 +132,13 @@ class SpellingTask(Task):
         if not paths:
             raise UserError(f"data.{split}: no text given; add data.{split}=FILE (plain or .gz, several with commas)")
         return read_all_lines(paths, f"data.{split}")
+
+
+def embedded_sentences(split: str) -> list[str]:
+    """Return the sentences of one split of the text that comes with the package; the splits have none in common.
+
+    English prose of the documentation of Python, NumPy and PyTorch, frozen in one file so that results on two machines
+    are comparable whatever is installed there. `NOTICE` beside it has its sources and licences.
+    """
+    parts = lzma.decompress(EMBEDDED_FILE.read_bytes()).decode().split("\n\n")
+    return parts[SPLITS.index(split)].split("\n")  # the splits are in this order, an empty line between them

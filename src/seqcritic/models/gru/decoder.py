@@ -20,9 +20,9 @@ from torch.nn.functional import embedding as look_up
 from seqcritic.models.gru.attention import Attention, EncoderMemory
 from seqcritic.models.gru.dropout import Masks, draw_masks, masked
 from seqcritic.models.gru.lookup import project_table, project_tokens
-from seqcritic.models.gru.native_step import compute_context, next_hidden, step_kernels
 from seqcritic.models.gru.output_layer import build_output_layer
 from seqcritic.models.gru.recurrence import attended_scan, plain_loops
+from seqcritic.native.kernels import Kernels, kernels_for
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.packing import pack
 from seqcritic.tensors.rows import Shared
@@ -234,3 +234,37 @@ class Decoder(nn.Module):
             return next_hidden(kernels, inputs, by_context, state.gates, state.hidden)
         inputs = torch.addmm(inputs, state.context, self.context_gates.weight.t())
         return pass_gates(inputs, state.gates, state.hidden)
+
+
+def step_kernels(tensor: Tensor) -> Kernels | None:
+    """Return the kernels for one step; None where a graph or the plain loops need PyTorch's own operations."""
+    return None if torch.is_grad_enabled() or plain_loops() else kernels_for(tensor)
+
+
+def compute_context(kernels: Kernels, product: Tensor, energy: Tensor, memory: EncoderMemory) -> Tensor:
+    """Return the context [B, C] for the queries, the last A columns of the state's product [B, 3H + A]."""
+    annotations, keys, attention_bias = (field.contiguous() for field in memory[:3])
+    (batch, num_positions, attention), memory_size, width = keys.shape, annotations.shape[2], product.shape[1]
+    weights, context = product.new_empty(batch, num_positions), product.new_empty(batch, memory_size)
+    zeros = product.new_zeros(attention)  # the product has its bias
+    queries = product.data_ptr() + (width - attention) * product.element_size()
+    kernels.attention_forward(
+        batch, num_positions, attention, memory_size, None, keys.data_ptr(), annotations.data_ptr(),
+        attention_bias.data_ptr(),
+        queries, width, zeros.data_ptr(), energy.data_ptr(), weights.data_ptr(), context.data_ptr(),
+    )  # fmt: skip
+    return context
+
+
+def next_hidden(kernels: Kernels, inputs: Tensor, by_context: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
+    """Return the GRU's next state [B, H] from the three shares [B, 3H] of its gates; `gates` may be columns of more."""
+    inputs, hidden = inputs.contiguous(), hidden.contiguous()
+    gates = gates if gates.stride(1) == 1 else gates.contiguous()
+    batch, size = hidden.shape
+    fresh, candidate = torch.empty_like(hidden), torch.empty_like(hidden)
+    zeros, work = hidden.new_zeros(3 * size), hidden.new_empty(3 * size)  # a stride of 0: no row's gates are kept
+    kernels.gate_forward(
+        batch, size, inputs.data_ptr(), by_context.data_ptr(), gates.data_ptr(), gates.stride(0), zeros.data_ptr(),
+        hidden.data_ptr(), work.data_ptr(), 0, candidate.data_ptr(), fresh.data_ptr(),
+    )  # fmt: skip
+    return fresh
