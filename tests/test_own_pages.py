@@ -18,6 +18,8 @@ PRINTED = {
     r"score:WER\|split:valid\|sentences:11\|text:[0-9a-f]{8}\|\S+\nTrue",
     "method": r"\d+\.\d+",
     "callback": r"",
+    "growing-state": r"(\d+) of \1 methods",
+    "losses": r"True",
 }
 TRAINED = r"(\S+ \d+\.\d+ \['\w+ \w+', '\w+ \w+'\]\n){3}"
 

@@ -280,7 +280,8 @@ def _sections_of(annotation: Any) -> list[type[BaseModel]]:
         return [method_section()]  # which methods there are is known only now
     if annotation in (ActorSettings, CriticSettings):
         registry = ACTORS if annotation is ActorSettings else CRITICS
-        return [registry.find("gru").Settings or annotation]
+        usual = annotation.model_fields["kind"].default
+        return [registry.find(usual).Settings or annotation]
     if isinstance(annotation, type):
         return [annotation] if issubclass(annotation, BaseModel) else []
     return [section for part in get_args(annotation) for section in _sections_of(part)]
