@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from seqcritic.data.embedded import embedded_sentences
 from seqcritic.data.text import read_all_lines
 from seqcritic.data.windows import Windows
 from seqcritic.errors import UserError
+from seqcritic.progress import log
 from seqcritic.settings.data import EMBEDDED, SpellingSettings
 
 
@@ -25,11 +27,11 @@ class SpellingTask(Task):
 
     codec: SpellingCodec
 
-    def __init__(self, settings: SpellingSettings, report: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(self, settings: SpellingSettings, level: int = logging.DEBUG) -> None:
         self.settings = settings
         self.codec = SpellingCodec(settings.length)
         self.maximum_length = settings.length
-        self._report = report
+        self._level = level
         self._splits: dict[str, Windows] = {}
 
     def section(self) -> dict[str, Any]:
@@ -53,7 +55,7 @@ class SpellingTask(Task):
                     "characters; give longer text or a smaller data.length"
                 )
             skipped = f", {windows.num_short} too short" if windows.num_short else ""
-            self._report(f"data.{split}: {len(windows):,} windows of {settings.length} characters{skipped}")
+            log.log(self._level, f"data.{split}: {len(windows):,} windows of {settings.length} characters{skipped}")
             self._splits[split] = windows
         return self._splits[split]
 
