@@ -151,9 +151,9 @@ def test_several_bars_share_one_display(
     assert all(cell_len(line) <= width for line in drawn)
     if width == 80:
         assert drawn == [
-            "seed 1: likelihood              ━━━━━━━━━━━━    100/400 0:00:30  12.3/s",
-            "seed 1: actor-critic+likelihood ━━━━━━━━━━━━ 1000/40000 0:06:30",
-            "reading                             12,345 0:00:00",
+            "seed 1: likelihood              ━━━━━━━━━━━━      100/400 0:00:30  12.3/s",
+            "seed 1: actor-critic+likelihood ━━━━━━━━━━━━   1000/40000 0:06:30",
+            "reading                         12,345 pairs 0:00:00",
         ]
     shown = screen.getvalue()
     assert "a line above them " + "x" * 300 + "\n" in shown, "whole, so that it can be copied"
@@ -186,6 +186,8 @@ def test_a_bar_is_a_line_every_few_seconds_elsewhere(clock: list[float], capsys:
     with Bar("train", 300, start=100, pace=True) as bar:
         clock[0] += 10
         bar.update(200, NEWS, TERMS[:2], now=True)
+        clock[0] += 20
+        bar.update(250)
     assert capsys.readouterr().err.splitlines() == [
         "counting the words: 15,000 pairs so far",
         "counting the words: 30,000 pairs so far",

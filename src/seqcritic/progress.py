@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
@@ -102,7 +103,7 @@ class Display(logging.Handler):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The bars as they are drawn, their columns aligned."""
         shown = list(self.bars)
-        titles = max((len(bar.title) for bar in shown), default=0)
+        titles = max((cell_len(bar.title) for bar in shown), default=0)
         counts = max((len(bar.count()) for bar in shown), default=0)
         for bar in shown:
             yield bar.draw(options.max_width, titles, counts, plain=console.no_color or options.ascii_only)
@@ -112,7 +113,7 @@ class Bar:
     """How far something is that takes more than a few seconds; a context manager.
 
     `total` is None where it is unknown; with the unit `bytes` counts are told in MB. `start` is what was done before.
-    With `pace`, a line tells the rate and the time left too.
+    With `pace`, a line tells the rate and the time left too, and is said only when it is asked for.
     """
 
     def __init__(
@@ -145,7 +146,7 @@ class Bar:
     @property
     def due(self) -> bool:
         """Whether anybody would see an update now, for callers to whom one costs something."""
-        return self._display is not None or time.monotonic() - self._said >= LINE_SECONDS
+        return self._display is not None or self._line_is_due(time.monotonic())
 
     def update(self, done: int, news: str | None = None, terms: Sequence[str] | None = None, now: bool = False) -> None:
         """Tell how much is done; cheap enough for every line of a file.
@@ -157,7 +158,7 @@ class Bar:
         self.news = self.news if news is None else news
         self.terms = self.terms if terms is None else terms
         moment = time.monotonic()
-        if now or moment - self._said >= LINE_SECONDS:
+        if now or self._line_is_due(moment):
             self._said = moment
             log.info(self.line(), extra={"of_bar": True})
 
@@ -173,9 +174,8 @@ class Bar:
             rate, left = self._rate(), self._left()
             place = f"{self.title} {self.count()}  {rate:.1f}/s  eta {_clock(0 if left is None else left)}"
         else:
-            known = self.total is not None or self.unit == "bytes"
-            counted = (self.count(), "" if self.unit == "bytes" else self.unit, "" if known else "so far")
-            place = f"{self.title}: {' '.join(filter(None, counted))}"
+            rest = "" if self.unit == "bytes" else " so far" if self.total is None else f" {self.unit}"
+            place = f"{self.title}: {self.count()}{rest}".rstrip()
         return "  ".join(filter(None, (place, " ".join(self.terms), self.news)))
 
     def count(self) -> str:
@@ -183,7 +183,7 @@ class Bar:
         if self.unit == "bytes":
             total = "" if self.total is None else f"/{self.total / 1e6:,.1f}"
             return f"{self.done / 1e6:,.1f}{total} MB"
-        return f"{self.done:,}" if self.total is None else f"{self.done}/{self.total}"
+        return f"{self.done:,} {self.unit}".rstrip() if self.total is None else f"{self.done}/{self.total}"
 
     def draw(self, width: int, title_width: int, count_width: int, plain: bool) -> Text:
         """One line of at most `width` columns: title, bar, count, time; then what fits of the news and terms."""
@@ -208,12 +208,15 @@ class Bar:
             text.append((" " if plain else "━") * (bar_width - full), "bar.back")
         text.append(f" {counted}")
         for part, style in (*((part, "") for part in self.news.split("  ")), *((part, "dim") for part in self.terms)):
-            if text.cell_len + 2 + len(part) > width:
+            if text.cell_len + 2 + cell_len(part) > width:
                 break
             if part:
                 text.append("  ").append(part, style)
         text.truncate(width, overflow="crop")
         return text
+
+    def _line_is_due(self, moment: float) -> bool:
+        return not self.pace and moment - self._said >= LINE_SECONDS
 
     def _rate(self) -> float:
         seconds = time.monotonic() - self._began
@@ -222,7 +225,7 @@ class Bar:
     def _left(self) -> float | None:
         """Seconds to the end by the rate so far; None where either is unknown."""
         rate = self._rate()
-        return (self.total - self.done) / rate if rate and self.total is not None else None
+        return max(0, self.total - self.done) / rate if rate and self.total is not None else None
 
 
 def _clock(seconds: float) -> str:

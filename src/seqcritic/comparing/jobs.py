@@ -88,7 +88,8 @@ class Jobs:
             bar.close()
             diverged = self.may_diverge and run.row and code == NonFiniteError.exit_code
             if code == 0 or diverged:
-                log.info(f"{_name(run)}: {'diverged' if diverged else 'done'}  {_news(read_metrics(run.folder))}")
+                how = "diverged" if diverged else "done"
+                log.info(f"{_name(run)}: {how}  {_news(read_metrics(run.folder))}".rstrip())
             if code == 0:
                 continue
             if diverged:
