@@ -221,7 +221,7 @@ def test_fingerprint_does_not_depend_on_place_or_time(task: Task, tmp_path_facto
     fingerprint = task.data().fingerprint()
     os.utime(task.folder / "train.de", ns=(1, 1))
     assert task.data().fingerprint() == fingerprint
-    assert Task(tmp_path_factory.mktemp("elsewhere")).data().fingerprint() == fingerprint
+    assert Task(tmp_path_factory.mktemp("elsewhere"), []).data().fingerprint() == fingerprint
     lines = task.read("test.en")
     task.write("test.en", [*lines[1:], lines[0]])
     assert task.data().fingerprint() == fingerprint
