@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import subprocess
 import sys
@@ -20,17 +19,10 @@ from seqcritic.settings.io import load_recipe
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.run import Run
 from seqcritic.training.train import train
-from support import SHORT, train_here
+from support import SHORT, Screen, train_here
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 NEWS, TERMS = "valid CER 25.31 (best 24.98)", ["ll 12.3", "actor -0.0123", "critic 0.456", "td 0.0712", "return 7.12"]
-
-
-class Screen(io.StringIO):
-    """A terminal that keeps all that was written to it."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 Terminal = Callable[[], Screen]
