@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import random
 import sys
 import tempfile
@@ -25,7 +26,6 @@ from safetensors.torch import load_file
 
 from seqcritic.settings.io import settings_from
 from seqcritic.settings.methods import MIXED, method_labels
-from seqcritic.training.display import SilentDisplay
 from seqcritic.training.train import train
 
 FOLDER = Path(__file__).parent.parent / "tests" / "golden"
@@ -72,7 +72,7 @@ def trajectory(label: str, dropout: float) -> dict[str, Any]:
         randomness = random.Random(1)
         lines = (" ".join(randomness.choices(WORDS, k=randomness.randint(3, 9))) for _ in range(200))
         text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        train(settings_from(settings_tree(label, dropout, text)), run, SilentDisplay())
+        train(settings_from(settings_tree(label, dropout, text)), run)
         records = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
         newest = sorted((run / "checkpoints").glob("[0-9]*"))[-1]
         weights = load_file(newest / "networks.safetensors")
@@ -117,6 +117,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write the files anew")
     arguments = parser.parse_args()
+    logging.getLogger("seqcritic").setLevel(logging.ERROR)
     num_wrong = 0
     for label in method_labels():
         for dropout in DROPOUTS:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -94,12 +95,15 @@ def write_text(folder: Path, num_pairs: int, num_types: int) -> None:
 def measure(options: argparse.Namespace) -> dict[str, float]:
     """Encode if nothing is cached, draw batches if something is, and return seconds and megabytes."""
     from seqcritic.data.pairs import PairsFromFiles
+    from seqcritic.progress import set_up_logging
     from seqcritic.settings.data import TranslationSettings
 
     measured = {f"{name}_of_imports": figure for name, figure in spent().items()}
     settings = TranslationSettings.model_validate(data_settings(options))
-    report = (lambda line: print(line, file=sys.stderr, flush=True)) if options.step == "encode" else lambda line: None
-    data = PairsFromFiles(settings, report, options.folder / "cache")
+    set_up_logging()
+    data = PairsFromFiles(
+        settings, options.folder / "cache", level=logging.INFO if options.step == "encode" else logging.DEBUG
+    )
     if options.step == "encode":
         assert len(data.training_pairs) > 0
     else:

@@ -12,7 +12,7 @@ import os
 import sys
 
 from seqcritic.data.task import build_task
-from seqcritic.evaluation.progress_bar import show_step_progress
+from seqcritic.progress import set_up_logging
 from seqcritic.settings.io import load_recipe
 from seqcritic.settings.methods import typical_costs
 from seqcritic.training.calibration import UNIT, measure_seconds
@@ -23,9 +23,10 @@ ROUNDS = 60
 
 def main() -> None:
     """Print one line a method."""
+    set_up_logging()
     settings = load_recipe(sys.argv[1], sys.argv[2:])
     task = build_task(settings.data)
-    seconds = measure_seconds(settings, list(typical_costs()), task, WARM_UP_UPDATES, ROUNDS, show_step_progress)
+    seconds = measure_seconds(settings, list(typical_costs()), task, WARM_UP_UPDATES, ROUNDS)
     load = os.getloadavg()[0]
     print(f"# {settings.name}: threads {settings.threads}, {ROUNDS} rounds, load average {load:.1f}")
     for label, median in seconds.items():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from seqcritic.cli import main
+from seqcritic.progress import log
 from support import Refusal, complaints, method_overrides, train_here, write_recipe
 
 # One thread in this process and in those the tests start: on busy cores more of them are many times slower.
@@ -48,6 +51,28 @@ def lively_run(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "lively"
     none = [f"phases.{phase}.updates=0" for phase in ("actor", "critic", "train")]
     return train_here(recipe, out, *none, "actor.initial_range=1", "actor.hidden=16", *method_overrides("likelihood"))
+
+
+class Listener(logging.Handler):
+    """Keeps the lines that are logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@pytest.fixture
+def told() -> Iterator[list[str]]:
+    """What is logged, with all details; a handler of the user's own."""
+    listener, level = Listener(), log.level
+    log.addHandler(listener)
+    log.setLevel(logging.DEBUG)
+    yield listener.lines
+    log.removeHandler(listener)
+    log.setLevel(level)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -47,6 +48,13 @@ METHODS = (*registered_methods(), "actor-critic+likelihood", "raml+likelihood")
 PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]
 SHORT = [f"phases.{phase}.updates=4" for phase in ("actor", "critic", "train")]
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps all that was written to it."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def write_text(path: Path, num_lines: int = 300, seed: int = 0) -> Path:

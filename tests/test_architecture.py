@@ -16,6 +16,7 @@ LEAVES = {
     "draws",
     "settings.bounds",
     "files",
+    "progress",
     "settings.base",
     "settings.data",
     "settings.methods",
@@ -23,11 +24,12 @@ LEAVES = {
 }
 MATHEMATICS = LEAVES | {"data", "tensors", "contracts", "native", "models", "decoding", "scores", "methods"}
 TRAINING = MATHEMATICS | {"settings.io", "evaluation.evaluate", "evaluation.bootstrap", "training"}
-USE = TRAINING | {"evaluation.run", "evaluation.stored", "evaluation.tuning", "evaluation.progress_bar", "report"}
+USE = TRAINING | {"evaluation.run", "evaluation.stored", "evaluation.tuning", "report"}
 ALLOWED = {
     "errors": set(),
     "draws": set(),
     "files": {"errors"},
+    "progress": set(),
     "plugins": {"errors"},
     "settings.bounds": set(),
     "settings.base": {"settings.bounds"},
@@ -45,7 +47,6 @@ ALLOWED = {
     "methods": MATHEMATICS - {"native"},
     "evaluation.bootstrap": {"data", "contracts"},
     "evaluation.evaluate": MATHEMATICS - {"native", "models", "methods", "tensors"},
-    "evaluation.progress_bar": {"contracts"},
     "training": TRAINING | {"evaluation.stored"},
     "report": set(),
     "evaluation.run": USE - {"report"},
@@ -53,7 +54,7 @@ ALLOWED = {
     "evaluation.tuning": USE - {"report"},
     "comparing": USE - {"native", "models", "methods", "tensors"},
     "analysis": USE - {"native", "settings.io"},
-    "corpora": {"errors", "files", "data"},
+    "corpora": {"errors", "files", "progress", "data"},
     "commands": USE | {"comparing", "analysis", "corpora"},
     "cli": LEAVES | {"commands"},
     "__main__": {"cli"},

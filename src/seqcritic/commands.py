@@ -7,12 +7,14 @@ import io
 import json
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqcritic.errors import UserError
 from seqcritic.files import seal
+from seqcritic.progress import Bar, set_up_logging
 from seqcritic.settings.bounds import LARGEST
 from seqcritic.settings.io import load_recipe, recipe_description, recipe_names, to_yaml, with_method
 from seqcritic.training.packaged import packaged_names, summary
@@ -24,11 +26,10 @@ if TYPE_CHECKING:
 def train(options: argparse.Namespace) -> int:
     """Train or resume one run."""
     settings = load_recipe(options.recipe, options.overrides)
-    from seqcritic.training.display import choose_display
     from seqcritic.training.train import train as run
 
     label = settings.method.label
-    run(settings, options.out or f"runs/{settings.name}-{label}-seed{settings.seed}", choose_display())
+    run(settings, options.out or f"runs/{settings.name}-{label}-seed{settings.seed}")
     return 0
 
 
@@ -56,7 +57,6 @@ def compare(options: argparse.Namespace) -> int:
 
 def evaluate(options: argparse.Namespace) -> int:
     """Print the score of a model with its interval and signature."""
-    from seqcritic.evaluation.progress_bar import show_progress
     from seqcritic.evaluation.run import evaluate as run
     from seqcritic.evaluation.tuning import tune_length_reward
 
@@ -64,13 +64,11 @@ def evaluate(options: argparse.Namespace) -> int:
     places = [options.run, *options.others]
     rho = options.rho
     if options.tune_rho:
-        rho, scores = tune_length_reward(
-            places, options.beam, options.overrides, show_progress, options.device, options.refill
-        )
+        rho, scores = tune_length_reward(places, options.beam, options.overrides, options.device, options.refill)
         if not options.json:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
     search = _search(options, rho)
-    result = run(places, options.split, options.overrides, search, show_progress, options.device)
+    result = run(places, options.split, options.overrides, search, options.device)
     if options.json:
         found_by = {"mbr": options.mbr} if options.mbr else {"beam": options.beam, "rho": rho}
         print(json.dumps(seal(result.to_dict() | found_by)))
@@ -87,7 +85,7 @@ def predict(options: argparse.Namespace) -> int:
     """Predict lines as they arrive."""
     from seqcritic.decoding.search import Search
     from seqcritic.training.model import load_model
-    from seqcritic.training.streaming import LineProgress, arriving_lines
+    from seqcritic.training.streaming import arriving_lines
 
     _check_search(options)
     if options.nbest and options.mbr:
@@ -102,7 +100,10 @@ def predict(options: argparse.Namespace) -> int:
     if options.max_length:
         model.actor.limits = replace(model.actor.limits, factor=0.0, extra=options.max_length)
     search = _search(options, options.rho)
-    with LineProgress() as progress:
+    set_up_logging()
+    # A person may watch the count where the predictions go elsewhere.
+    watched = sys.stderr is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+    with Bar("predicting", unit="lines") if watched else nullcontext() as bar:
         for lines in arriving_lines(sys.stdin.fileno()):
             if options.nbest and isinstance(search, Search):
                 for found in model.predict_several(lines, search, options.nbest, options.raw):
@@ -110,7 +111,8 @@ def predict(options: argparse.Namespace) -> int:
             else:
                 sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search, options.raw)))
             sys.stdout.flush()
-            progress.advance(len(lines))
+            if bar is not None:
+                bar.update(bar.done + len(lines))
     return 0
 
 
@@ -125,7 +127,6 @@ def export(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     """Write one page about some runs or a comparison, or what is on it as JSON."""
     from seqcritic.comparing.gather import comparison_of_runs
-    from seqcritic.evaluation.progress_bar import show_progress
     from seqcritic.report.pages import render_page
 
     beam = options.beam if options.beam > 1 else None
@@ -135,7 +136,7 @@ def report(options: argparse.Namespace) -> int:
         raise UserError("report: name at least one run, or the folder of a comparison")
     outs = options.out or ["report.html"]
     _check_outs(outs)
-    comparison = comparison_of_runs(runs, beam, show_progress, overrides)
+    comparison = comparison_of_runs(runs, beam, overrides)
     for out in outs:
         _write_page(out, _to_json(comparison.to_dict()) if out.endswith(".json") else render_page(comparison))
     return 0
@@ -160,17 +161,8 @@ def diagnose(options: argparse.Namespace) -> int:
     from seqcritic.analysis.diagnose import diagnose as run
     from seqcritic.analysis.show import print_diagnosis
     from seqcritic.report.pages import render_diagnosis
-    from seqcritic.training.display import choose_display
 
-    found = run(
-        options.runs,
-        options.examples,
-        options.draws,
-        options.split,
-        options.precision,
-        choose_display(),
-        options.device,
-    )
+    found = run(options.runs, options.examples, options.draws, options.split, options.precision, options.device)
     print_diagnosis(found)
     for out in options.out:
         _write_page(out, _to_json(found.to_dict()) if out.endswith(".json") else render_diagnosis(found))
@@ -199,7 +191,7 @@ def prepare(options: argparse.Namespace) -> int:
     from seqcritic.corpora.prepare import prepare as run
     from seqcritic.corpora.prepare import summary
 
-    prepared = run(options.corpus, options.out, options.source, lambda line: print(line, file=sys.stderr, flush=True))
+    prepared = run(options.corpus, options.out, options.source)
     print("\n".join(summary(prepared)))
     return 0
 

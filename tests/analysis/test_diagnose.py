@@ -108,7 +108,7 @@ def test_a_run_without_a_critic_is_refused(lively_run: Path, refusal: Refusal) -
 
 def test_what_cannot_be_used_is_refused(finished_run: Path, tmp_path: Path, refusal: Refusal) -> None:
     assert "no such run or model" in refusal("diagnose", tmp_path / "nothing")
-    assert "--draws: at least 32" in refusal("diagnose", finished_run, "--draws", 31)
+    assert "seqcritic: draws: at least 32" in refusal("diagnose", finished_run, "--draws", 31)
     assert "ends in .html or .json" in refusal("diagnose", finished_run, "--out", tmp_path / "page.txt")
     (tmp_path / "other.json").write_text('{"rows": 1}')
     assert "other.json is no diagnosis" in refusal("diagnose", tmp_path / "other.json")

@@ -88,7 +88,7 @@ def test_a_bad_test_text_shows_before_a_comparison_trains(recipe: Path, tmp_path
 @pytest.mark.parametrize("place", ["file", "file/run", "/proc/run"])
 def test_an_output_folder_that_cannot_be_made(place: str, command: str, recipe: Path, tmp_path: Path, refusal: Refusal):
     (tmp_path / "file").write_text("precious", encoding="utf-8")
-    assert refusal(command, recipe, "--out", tmp_path / place).startswith("seqcritic: --out: cannot ")
+    assert refusal(command, recipe, "--out", tmp_path / place).startswith("seqcritic: out: cannot ")
     assert (tmp_path / "file").read_text(encoding="utf-8") == "precious"
 
 
@@ -205,4 +205,4 @@ def test_unknown_methods_of_a_comparison(methods: str, recipe: Path, tmp_path: P
 
 
 def test_a_comparison_of_nothing(recipe: Path, refusal: Refusal):
-    assert "--methods: name at least one method" in refusal("compare", recipe, "--methods", ", ,")
+    assert "methods: name at least one method" in refusal("compare", recipe, "--methods", ", ,")

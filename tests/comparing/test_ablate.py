@@ -144,7 +144,7 @@ def test_the_rows_are_those_of_the_papers_table() -> None:
 
 def test_unknown_rows_and_a_given_critic_are_refused(refusal: Refusal, tmp_path: Path) -> None:
     line = refusal("ablate", "demo", "--rows", "gamma=1", "--out", tmp_path)
-    assert line.startswith("seqcritic: --rows: no row 'gamma=1'; known: gamma_phi=0.001, ")
+    assert line.startswith("seqcritic: rows: no row 'gamma=1'; known: gamma_phi=0.001, ")
     line = refusal("ablate", "demo", "start.critic=somewhere", "--out", tmp_path)
     assert "start.critic: every row of an ablation trains a critic of its own" in line
 
@@ -222,4 +222,4 @@ def test_changes_are_in_percent_of_the_baseline_and_a_row_without_scores_is_show
 
 def test_a_folder_that_cannot_be_made_is_refused(command: list[str], refusal: Refusal, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "--out: cannot" in refusal(*command, "--out", tmp_path / "file" / "below")
+    assert "seqcritic: out: cannot" in refusal(*command, "--out", tmp_path / "file" / "below")

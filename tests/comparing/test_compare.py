@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from seqcritic.cli import main
 from seqcritic.comparing import jobs
@@ -30,6 +29,7 @@ from support import (
     SHORT,
     Fork,
     Refusal,
+    Screen,
     complaints,
     outcome,
     records,
@@ -179,7 +179,7 @@ def test_beam_search_is_added_to_a_finished_comparison_without_training(
     predict = stored.predict_batches
     monkeypatch.setattr(stored, "predict_batches", lambda *rest: searched.append("test") or predict(*rest))
     tune = stored.tune_model
-    monkeypatch.setattr(stored, "tune_model", lambda *rest: searched.append("valid") or tune(*rest))
+    monkeypatch.setattr(stored, "tune_model", lambda *rest, **more: searched.append("valid") or tune(*rest, **more))
     files = {name: (out / name).read_bytes() for name in FILES}
     assert main(command) == 0
     assert searched == ["test", "valid", "test"]
@@ -333,8 +333,10 @@ def test_ctrl_c_in_a_terminal_is_no_fault_of_a_run(short_recipe: Path, finished_
 
 
 def test_a_terminal_shows_bars(short_recipe: Path, finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    screen = io.StringIO()
-    monkeypatch.setattr(jobs, "Console", lambda stderr: Console(file=screen, force_terminal=True, width=100))
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(jobs, "POLL_SECONDS", 0.01)
     start_in_forks(monkeypatch)
     given = f"start.actor={finished_run}"

@@ -96,7 +96,7 @@ def text(lines: Sequence[str]) -> str:
 
 def prepare_here(name: str, out: Path, source: Path | None) -> Prepared:
     """Prepare without a word."""
-    return prepare(name, out, source, lambda line: None)
+    return prepare(name, out, source)
 
 
 def printed(prepared: Prepared) -> str:

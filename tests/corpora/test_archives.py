@@ -55,7 +55,7 @@ def test_files_that_are_no_archives(content: bytes, tmp_path: Path):
 
 
 def test_nothing_at_the_path(tmp_path: Path):
-    assert refused(tmp_path / "out", tmp_path / "none").startswith("--from: no such file or folder: ")
+    assert refused(tmp_path / "out", tmp_path / "none").startswith("source: no such file or folder: ")
     assert not (tmp_path / "out").exists()
 
 

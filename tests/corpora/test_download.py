@@ -15,7 +15,6 @@ from small_archives import iwslt_files, prepare_here, write_tar
 
 from seqcritic.corpora import download as download_module
 from seqcritic.corpora.download import Download, fetch
-from seqcritic.corpora.progress import Progress
 from seqcritic.corpora.table import CORPORA
 from seqcritic.errors import UserError
 
@@ -77,7 +76,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def fetch_here(server: Server, folder: Path, sha256: str | None = None) -> Path:
-    fetch([Download(server.address, sha256)], folder, Progress(lambda line: None))
+    fetch([Download(server.address, sha256)], folder)
     return folder / "de-en.tgz"
 
 
@@ -136,14 +135,14 @@ def test_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         with pytest.raises(UserError) as caught:
             prepare_here("iwslt14", tmp_path / "out", None)
     assert str(caught.value).startswith(f"cannot fetch {address}: ")
-    assert "name it with --from FILE" in str(caught.value)
+    assert "name it as the source" in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 
 def test_an_address_that_has_gone(server: Server, tmp_path: Path):
     gone = Download(server.address.replace("de-en", "gone"))
     with pytest.raises(UserError, match="the server answers 404 Not Found"):
-        fetch([gone], tmp_path, Progress(lambda line: None))
+        fetch([gone], tmp_path)
 
 
 def test_sets_from_the_network(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

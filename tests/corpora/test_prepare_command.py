@@ -26,7 +26,7 @@ def test_prepare_prints_the_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_faults_are_one_line(tmp_path: Path, refusal: Refusal):
     complaint = refusal("prepare", "iwslt14", "--from", tmp_path / "none", "--out", tmp_path / "out")
-    assert complaint.startswith("seqcritic: --from: no such file or folder: ")
+    assert complaint.startswith("seqcritic: source: no such file or folder: ")
 
 
 def test_without_a_network_the_address_is_named(tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch):

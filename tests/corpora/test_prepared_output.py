@@ -14,7 +14,6 @@ import pytest
 from small_archives import iwslt_files, prepare_here, printed, write_folder, write_tar
 
 from seqcritic.corpora.corpus import Built
-from seqcritic.corpora.progress import Progress
 from seqcritic.corpora.sets import Sets
 from seqcritic.corpora.table import CORPORA
 from seqcritic.errors import UserError
@@ -61,7 +60,7 @@ def test_other_sources_and_corpora_are_refused(archive: Path, tmp_path: Path):
     other = write_tar(tmp_path / "other.tgz", iwslt_files("anders\n", "other\n"))
     assert "holds sets prepared from other files" in refused("iwslt14", out, other)
     assert "holds sets of iwslt14, not of wmt14-en-fr" in refused("wmt14-en-fr", out, tmp_path)
-    assert "not from the network; name that with --from" in refused("iwslt14", out, None)
+    assert "not from the network; name that as the source" in refused("iwslt14", out, None)
     assert snapshot(out) == before
 
 
@@ -97,7 +96,7 @@ def test_files_of_another_origin_are_not_overwritten(archive: Path, tmp_path: Pa
 
 
 def test_an_interrupted_command_leaves_nothing(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def build(files: Mapping[str, Path], sets: Sets, progress: Progress) -> Built:
+    def build(files: Mapping[str, Path], sets: Sets) -> Built:
         sets.write("train", "halb", "half")
         raise KeyboardInterrupt
 
@@ -140,16 +139,8 @@ def test_one_process_at_a_time(archive: Path, tmp_path: Path):
 
 def test_out_must_be_a_folder(archive: Path, tmp_path: Path):
     (tmp_path / "out").write_text("a file", encoding="utf-8")
-    assert refused("iwslt14", tmp_path / "out", archive).startswith("--out: cannot use ")
+    assert refused("iwslt14", tmp_path / "out", archive).startswith("out: cannot use ")
 
 
 def test_unknown_corpora_are_named(tmp_path: Path):
     assert "choose one of iwslt14, wmt14-en-fr, one-billion-word" in refused("iwslt15", tmp_path / "out", None)
-
-
-def test_progress_is_told_every_few_seconds():
-    told: list[str] = []
-    eager, diagnosed = Progress(told.append, seconds=0), Progress(told.append, seconds=60)
-    eager.tick("pairs", 1000, lambda count: f"{count:,}")
-    diagnosed.tick("pairs", 2000, lambda count: f"{count:,}")
-    assert told == ["pairs: 1,000"]

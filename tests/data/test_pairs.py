@@ -23,9 +23,8 @@ WORDS = {"cat": "Katze", "dog": "Hund", "house": "Haus", "don't": "nicht", "tree
 class Task:
     """Small files of all splits, and settings and data for them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.told: list[str] = []
+    def __init__(self, folder: Path, told: list[str]) -> None:
+        self.folder, self.told = folder, told
         generator = random.Random(1)
         for split, size in (("train", 300), ("valid", 40), ("test", 30)):
             chosen = [generator.choices(list(WORDS), k=generator.randint(1, 9)) for _ in range(size)]
@@ -48,12 +47,12 @@ class Task:
         return TranslationSettings.model_validate(files | changes)
 
     def data(self, **changes: Any) -> PairsFromFiles:
-        return PairsFromFiles(self.settings(**changes), self.told.append, self.folder / "cache")
+        return PairsFromFiles(self.settings(**changes), self.folder / "cache")
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> Task:
-    return Task(tmp_path)
+def task(tmp_path: Path, told: list[str]) -> Task:
+    return Task(tmp_path, told)
 
 
 def test_training_batches_hold_the_pairs_of_the_files(task: Task) -> None:
@@ -222,7 +221,7 @@ def test_fingerprint_does_not_depend_on_place_or_time(task: Task, tmp_path_facto
     fingerprint = task.data().fingerprint()
     os.utime(task.folder / "train.de", ns=(1, 1))
     assert task.data().fingerprint() == fingerprint
-    assert Task(tmp_path_factory.mktemp("elsewhere")).data().fingerprint() == fingerprint
+    assert Task(tmp_path_factory.mktemp("elsewhere"), []).data().fingerprint() == fingerprint
     lines = task.read("test.en")
     task.write("test.en", [*lines[1:], lines[0]])
     assert task.data().fingerprint() == fingerprint

@@ -105,12 +105,9 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert not (tmp_path / "cache").exists()
 
 
-def test_the_filter_and_the_sizes_are_those_of_recipes():
-    told: list[str] = []
+def test_the_filter_and_the_sizes_are_those_of_recipes(told: list[str]):
     long = [("one " * 9, "two"), ("", "two"), ("one", " ")]
-    task = seqcritic.pairs(
-        [*PAIRS, *long], PAIRS, PAIRS, maximum_length=5, valid_size=4, test_size=5, report=told.append
-    )
+    task = seqcritic.pairs([*PAIRS, *long], PAIRS, PAIRS, maximum_length=5, valid_size=4, test_size=5)
     assert len(task.evaluation_set("valid")) == 4
     assert len(task.evaluation_set("test")) == 5
     task.training_batch(0, 4, 1)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.contracts.batch import text_record
-from seqcritic.data import parallel
-from seqcritic.data.parallel import Pair, read_pairs, with_progress
+from seqcritic.data.parallel import Pair, read_pairs
 from seqcritic.errors import UserError
 from seqcritic.settings.data import PairFiles, TranslationSettings
 
@@ -147,13 +146,3 @@ def test_settings_want_a_target_file_for_every_source_file() -> None:
 def test_settings_want_room_for_all_bytes_among_subwords() -> None:
     with pytest.raises(ValueError, match=r"data\.target_tokens\.size: subwords need a size of at least 256"):
         TranslationSettings.model_validate({"target_tokens": {"kind": "subwords", "size": 255}})
-
-
-def test_progress_is_told_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter(range(0, 1000, 3))
-    monkeypatch.setattr("time.monotonic", lambda: float(next(seconds)))
-    monkeypatch.setattr(parallel, "PAIRS_BETWEEN_LOOKS", 10)
-    pairs = [Pair("a", "b", "c", number) for number in range(45)]
-    lines: list[str] = []
-    assert list(with_progress(pairs, lines.append, "reading")) == pairs
-    assert lines == ["reading: 20 pairs so far", "reading: 40 pairs so far"]

@@ -29,7 +29,7 @@ LINES = ["b b b a a c c", "d , <unk> <unk> <unk> <unk>", "A A", "Übergröße is
 
 
 def learn(settings: TokenSettings, lines: list[str] = LINES) -> TextVocabulary:
-    return learn_vocabulary(lines, settings, lambda line: None)
+    return learn_vocabulary(lines, settings)
 
 
 def words_of(settings: TokenSettings) -> list[str]:
@@ -109,22 +109,20 @@ def test_lower_casing_is_part_of_the_vocabulary() -> None:
     assert vocabulary.words("Straße") == ["straße"]
 
 
-def test_words_beyond_the_bound_are_forgotten_and_that_is_told() -> None:
+def test_words_beyond_the_bound_are_forgotten_and_that_is_told(told: list[str]) -> None:
     lines = [["a", "b", "a", "c"], ["d", "a", "b"], ["e", "f", "a"], ["g", "a"]]
-    told: list[str] = []
-    counts = count_words(lines, 4, told.append)
+    counts = count_words(lines, 4)
     assert counts["a"] == 5
     assert len(counts) <= 4
     assert told == ["more than 4 different words: those seen at most 1 times so far were forgotten"]
-    assert count_words(lines, 7, told.append) == {"a": 5, "b": 2, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1}
+    assert count_words(lines, 7) == {"a": 5, "b": 2, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1}
 
 
-def test_words_that_come_late_do_not_reach_the_learning_of_subwords() -> None:
+def test_words_that_come_late_do_not_reach_the_learning_of_subwords(told: list[str]) -> None:
     lines = ["ab  cd", "ab ä", "ab new", "ä cd  newer", "newest"]
-    told: list[str] = []
-    assert list(bounded_lines(lines, 6, told.append)) == ["ab  cd", "ab ä", "ab", "ä cd", ""]
+    assert list(bounded_lines(lines, 6)) == ["ab  cd", "ab ä", "ab", "ä cd", ""]
     assert told == ["subwords are learnt from the first 3 different words, later ones are too rare"]
-    assert list(bounded_lines(lines, 100, told.append)) == lines
+    assert list(bounded_lines(lines, 100)) == lines
 
 
 def test_subwords_give_every_line_back(subwords: TextVocabulary) -> None:
@@ -186,7 +184,7 @@ def test_another_process_learns_the_same() -> None:
         "lines = [f'word{k * k % 97} und{k % 13}' for k in range(3000)]\n"
         "for kind in ('words', 'subwords'):\n"
         "    settings = TokenSettings(kind=kind, size=290)\n"
-        "    print(vocabulary_digest(learn_vocabulary(lines, settings, print)))\n"
+        "    print(vocabulary_digest(learn_vocabulary(lines, settings)))\n"
     )
     outputs = {
         subprocess.run(
@@ -209,7 +207,7 @@ def test_faults_in_the_text_pass_through_the_library() -> None:
         raise UserError("a.de:7: not valid UTF-8")
 
     with pytest.raises(UserError, match="not valid UTF-8"):
-        learn_vocabulary((line for _ in range(1) for line in lines()), TokenSettings(kind="subwords"), print)
+        learn_vocabulary((line for _ in range(1) for line in lines()), TokenSettings(kind="subwords"))
 
 
 def test_number_of_the_end_token_is_never_given_to_text(subwords: TextVocabulary) -> None:

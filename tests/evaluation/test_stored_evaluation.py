@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from seqcritic import progress
 from seqcritic.decoding.search import Search
-from seqcritic.evaluation import progress_bar, stored
-from seqcritic.evaluation.progress_bar import show_progress
+from seqcritic.evaluation import stored
 from seqcritic.evaluation.run import evaluate
 from seqcritic.evaluation.stored import StoredEvaluations
 
@@ -69,17 +69,15 @@ def test_a_damaged_file_counts_as_none(run: Path, damage: str, searches: list[Se
 
 
 def test_the_length_reward_is_tuned_once(run: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stored, "tune_model", lambda model, task, width, progress_bar: (0.4, {0.0: 1.0, 0.4: 2.0}))
+    monkeypatch.setattr(stored, "tune_model", lambda model, task, width, label: (0.4, {0.0: 1.0, 0.4: 2.0}))
     assert StoredEvaluations(run).tuned(4) == Search(4, 0.4)
-    monkeypatch.setattr(stored, "tune_model", lambda model, task, width, progress_bar: (0.8, {0.8: 2.0}))
+    monkeypatch.setattr(stored, "tune_model", lambda model, task, width, label: (0.8, {0.8: 2.0}))
     assert StoredEvaluations(run).tuned(4) == Search(4, 0.4)
     assert StoredEvaluations(run).tuned(5) == Search(5, 0.8)
 
 
-def test_a_long_evaluation_tells_how_far_it_is(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.setattr(progress_bar, "PLAIN_SECONDS", 0.0)
-    result = StoredEvaluations(run, show_progress).on_test(Search(3))
+def test_a_long_evaluation_tells_how_far_it_is(run: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    result = StoredEvaluations(run, "mine, seed 1").on_test(Search(3))
     total = len(result.sources)
-    assert capsys.readouterr().err.splitlines()[-1] == f"beam 3 on test: {total}/{total} sentences"
+    assert told[-1] == f"mine, seed 1: beam 3 on test: {total}/{total} sentences"

@@ -8,7 +8,6 @@ from test_composing import KillAfter, Killed
 
 from seqcritic import load_model, load_recipe, train
 from seqcritic.training.averaging import KeptActors
-from seqcritic.training.display import SilentDisplay
 from support import outcome, records, write_recipe
 
 
@@ -47,12 +46,12 @@ def test_what_is_kept_goes_through_a_checkpoint():
 def test_a_run_s_result_is_the_mean_and_resumes_to_the_bit(tmp_path):
     changes = ["training.average=3", "training.average_of=last"]
     settings = load_recipe(write_recipe(tmp_path), changes)
-    whole = train(settings, tmp_path / "whole", SilentDisplay())
+    whole = train(settings, tmp_path / "whole")
     with pytest.raises(Killed):
-        train(settings, tmp_path / "killed", SilentDisplay(), [KillAfter(53)])
-    assert outcome(train(settings, tmp_path / "killed", SilentDisplay())) == outcome(whole)
+        train(settings, tmp_path / "killed", [KillAfter(53)])
+    assert outcome(train(settings, tmp_path / "killed")) == outcome(whole)
     told = [record for record in records(whole) if record["kind"] == "average"]
     assert [(record["phase"], record["actors"]) for record in told] == [("train", 3.0)]
-    plain = train(load_recipe(tmp_path / "tiny.yaml"), tmp_path / "plain", SilentDisplay())
+    plain = train(load_recipe(tmp_path / "tiny.yaml"), tmp_path / "plain")
     weights = [next(load_model(run).actor.parameters()) for run in (whole, plain)]
     assert not torch.equal(*weights)

@@ -9,7 +9,6 @@ import pytest
 
 from seqcritic import Callback, NonFiniteError, load_recipe, train
 from seqcritic.settings.io import settings_from
-from seqcritic.training.display import SilentDisplay
 from seqcritic.training.learner import Learner
 from seqcritic.training.run import Run
 from seqcritic.training.train import is_finished
@@ -56,7 +55,7 @@ def settings(tmp_path):
 
 def test_every_event_is_told_once_and_in_order(settings, tmp_path):
     diary = Diary()
-    run = train(settings, tmp_path / "run", SilentDisplay(), [diary])
+    run = train(settings, tmp_path / "run", [diary])
     kinds = diary.kinds()
     assert kinds[0] == "start"
     assert diary.events[-1] == ("end", True)
@@ -67,13 +66,13 @@ def test_every_event_is_told_once_and_in_order(settings, tmp_path):
     assert kinds.count("checkpoint") >= 1
     assert all(told for kind, told in diary.events if kind == "checkpoint")
     again = Diary()
-    train(settings, tmp_path / "run", SilentDisplay(), [again])
+    train(settings, tmp_path / "run", [again])
     assert again.events == [], "a finished run has no events"
 
 
 def test_callbacks_that_look_on_change_nothing(settings, tmp_path):
-    watched = train(settings, tmp_path / "watched", SilentDisplay(), [Diary()])
-    assert outcome(watched) == outcome(train(settings, tmp_path / "alone", SilentDisplay()))
+    watched = train(settings, tmp_path / "watched", [Diary()])
+    assert outcome(watched) == outcome(train(settings, tmp_path / "alone"))
 
 
 class StopAfter(Callback):
@@ -89,11 +88,11 @@ class StopAfter(Callback):
 
 def test_a_callback_stops_training_and_the_model_is_exported(settings, tmp_path):
     diary = Diary()
-    run = train(settings, tmp_path / "run", SilentDisplay(), [StopAfter(3), diary])
+    run = train(settings, tmp_path / "run", [StopAfter(3), diary])
     assert is_finished(run)
     assert diary.kinds().count("update") == 15
     assert diary.kinds()[-1] == "end"
-    train(settings, tmp_path / "run", SilentDisplay())
+    train(settings, tmp_path / "run")
     assert max(record["total_updates"] for record in records(run)) <= 15, "it is finished, not interrupted"
 
 
@@ -104,6 +103,6 @@ def test_an_error_is_told_before_it_is_raised(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(Learner, "update", fail)
     diary = Diary()
     with pytest.raises(NonFiniteError):
-        train(settings, tmp_path / "run", SilentDisplay(), [diary])
+        train(settings, tmp_path / "run", [diary])
     assert diary.events[-1] == ("error", "NonFiniteError")
     assert "end" not in diary.kinds()

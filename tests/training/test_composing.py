@@ -13,7 +13,6 @@ from composed import LstmActor, UndescribedActor, shared_letters
 
 from seqcritic import Callback, Trainer, UserError, evaluate, export, load_model, load_recipe, train
 from seqcritic.data.task import build_task
-from seqcritic.training.display import SilentDisplay
 from seqcritic.training.learner import recipe_networks
 from support import outcome, write_recipe
 
@@ -47,13 +46,13 @@ def recipe(tmp_path: Path) -> Any:
 def compose(recipe: Any, out: Path, kind: type[LstmActor] = LstmActor, **changes: Any) -> Trainer:
     torch.manual_seed(1)
     task = build_task(recipe.data)
-    options = {"score": "edit-distance", "method": "actor-critic", "settings": SHORT, "display": SilentDisplay()}
+    options = {"score": "edit-distance", "method": "actor-critic", "settings": SHORT}
     options |= changes
     return Trainer(kind(task.codec.num_target_tokens, 8), task, out=out, **options)
 
 
 def test_a_recipe_s_parts_composed_by_hand_are_the_recipe_s_run_to_the_bit(recipe, tmp_path):
-    expected = train(recipe, tmp_path / "recipe", SilentDisplay())
+    expected = train(recipe, tmp_path / "recipe")
     task = build_task(recipe.data)
     networks = recipe_networks(recipe, task.codec.num_source_tokens, task.codec.num_target_tokens)
     trainer = Trainer(
@@ -63,7 +62,6 @@ def test_a_recipe_s_parts_composed_by_hand_are_the_recipe_s_run_to_the_bit(recip
         critic=networks.critic,
         out=tmp_path / "composed",
         settings=recipe,
-        display=SilentDisplay(),
     )
     assert trainer.settings == recipe
     trainer.train()

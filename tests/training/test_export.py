@@ -134,7 +134,7 @@ def test_half_the_bits_are_refused_where_they_change_a_prediction(
         load_weights(network, {name: -weight if half else weight for name, weight in weights.items()}, place)
 
     monkeypatch.setattr(exporting, "load_weights", spoil)
-    with pytest.raises(UserError, match=r"--half: \d+ of 20 predictions of validation sentences would change"):
+    with pytest.raises(UserError, match=r"half: \d+ of 20 predictions of validation sentences would change"):
         export(lively_run, tmp_path / "model", half=True)
     assert not (tmp_path / "model").exists()
 
@@ -143,14 +143,14 @@ def test_faults_of_an_export_are_named(
     lively_run: Path, exported: Path, recipe: Path, result: Path, tmp_path: Path, refusal: Refusal
 ):
     out = tmp_path / "model"
-    assert f"--out: {exported} exists already" in refusal("export", lively_run, "--out", exported)
+    assert f"seqcritic: out: {exported} exists already" in refusal("export", lively_run, "--out", exported)
     assert "no such run or model: nowhere" in refusal("export", "nowhere", "--out", out)
-    assert "--card: cannot read nowhere.md" in refusal("export", lively_run, "--out", out, "--card", "nowhere.md")
-    assert "--result: cannot read" in refusal("export", lively_run, "--out", out, "--result", "nowhere.json")
+    assert "card: cannot read nowhere.md" in refusal("export", lively_run, "--out", out, "--card", "nowhere.md")
+    assert "seqcritic: result: cannot read" in refusal("export", lively_run, "--out", out, "--result", "nowhere.json")
     (tmp_path / "wrong.json").write_text('{"score": 3}', encoding="utf-8")
     line = refusal("export", lively_run, "--out", out, "--result", result, "--result", tmp_path / "wrong.json")
     assert "wrong.json is not what seqcritic evaluate --json prints" in line
-    assert "--half compares predictions on the validation text: data.valid: no text given" in refusal(
+    assert "seqcritic: half: it compares predictions on the validation text: data.valid: no text given" in refusal(
         "export", exported, "--out", out, "--half"
     )
     checkpoint = sorted((lively_run / "checkpoints").iterdir())[-1]

@@ -11,8 +11,9 @@ import pytest
 
 from seqcritic.errors import Interrupted
 from seqcritic.settings.io import load_recipe
+from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
-from seqcritic.training.display import PlainDisplay
+from seqcritic.training.run import Run
 from seqcritic.training.train import train
 from support import SHORT, complaints, method_overrides, outcome, start, train_here, updates_done, wait_until
 
@@ -34,15 +35,13 @@ def test_a_signal_stops_the_run_at_a_checkpoint(
     assert outcome(train_here(recipe, tmp_path / "run", *overrides)) == outcome(finished_run)
 
 
-class StoppingDisplay(PlainDisplay):
+class Stopping(Callback):
     """Sends this process a signal when a phase begins, that is, just before its first evaluation."""
 
     def __init__(self, phase: str) -> None:
-        super().__init__()
         self.stops_in = phase
 
-    def start_phase(self, phase: str, done: int, total: int) -> None:
-        super().start_phase(phase, done, total)
+    def on_phase(self, run: Run, phase: str) -> None:
         if phase == self.stops_in:
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -54,7 +53,7 @@ def test_a_signal_is_heeded_before_and_within_an_evaluation(
     overrides = method_overrides("actor-critic")
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(Interrupted) as caught:
-        train(load_recipe(recipe, overrides), tmp_path, StoppingDisplay(phase))
+        train(load_recipe(recipe, overrides), tmp_path, [Stopping(phase)])
     assert caught.value.exit_code == 128 + signal.SIGTERM
     assert handlers == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     latest = CheckpointFolder(tmp_path / "checkpoints").latest()

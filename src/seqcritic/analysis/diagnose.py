@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import torch
 
 from seqcritic.analysis.diagnosis_input import DiagnosisInput, load_diagnosis_input
 from seqcritic.analysis.fitted_baseline import fit_baseline
-from seqcritic.analysis.measure import ReportError, measure
+from seqcritic.analysis.measure import measure
 from seqcritic.analysis.moments import NUM_GROUPS
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.corruption import derive_seed
@@ -20,10 +18,11 @@ from seqcritic.errors import UserError
 from seqcritic.files import unseal
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.methods.token_values import measure_token_values
+from seqcritic.progress import Bar, log, set_up_logging
 from seqcritic.report.diagnosis import Diagnosis, DiagnosisRow, TokenValues, join_diagnoses
 from seqcritic.settings.tree import DeviceName
-from seqcritic.training.display import Display, PlainDisplay
 from seqcritic.training.environment import environment
+from seqcritic.training.tracking import loss_terms
 
 FEWEST_DRAWS = 2 * NUM_GROUPS
 DRAWS_FOR_MEANS = 64
@@ -35,7 +34,6 @@ def diagnose(
     most_draws: int = 2000,
     split: str = "valid",
     wanted_error: float = 0.1,
-    display: Display | None = None,
     device: DeviceName = "auto",
 ) -> Diagnosis:
     """Measure bias and variance of the estimators for every run, checkpoint or model folder.
@@ -43,37 +41,38 @@ def diagnose(
     A place that is a .json file holds an earlier diagnosis, whose rows are taken over.
     """
     if most_draws < FEWEST_DRAWS:
-        raise UserError(f"--draws: at least {FEWEST_DRAWS} are needed to tell noise from bias, not {most_draws}")
-    display = PlainDisplay() if display is None else display
-    with closing(display):
-        # All are loaded before any is measured: the fault of the last would be told after hours.
-        found: list[Diagnosis | DiagnosisInput] = [
-            read_diagnosis(Path(place))
-            if str(place).endswith(".json")
-            else load_diagnosis_input(place, split, num_examples, device)
-            for place in places
-        ]
-        parts = [
-            part
-            if isinstance(part, Diagnosis)
-            else Diagnosis((diagnose_input(part, split, most_draws, wanted_error, display),), environment())
-            for part in found
-        ]
+        raise UserError(f"draws: at least {FEWEST_DRAWS} are needed to tell noise from bias, not {most_draws}")
+    set_up_logging()
+    # All are loaded before any is measured: the fault of the last would be told after hours.
+    found: list[Diagnosis | DiagnosisInput] = [
+        read_diagnosis(Path(place))
+        if str(place).endswith(".json")
+        else load_diagnosis_input(place, split, num_examples, device)
+        for place in places
+    ]
+    parts = [
+        part
+        if isinstance(part, Diagnosis)
+        else Diagnosis((diagnose_input(part, split, most_draws, wanted_error),), environment())
+        for part in found
+    ]
     return join_diagnoses(parts)
 
 
-def diagnose_input(
-    diagnosed: DiagnosisInput, split: str, most_draws: int, wanted_error: float, display: Display
-) -> DiagnosisRow:
+def diagnose_input(diagnosed: DiagnosisInput, split: str, most_draws: int, wanted_error: float) -> DiagnosisRow:
     """Measure one checkpoint of one run."""
     subject, settings, batches = diagnosed.subject, diagnosed.settings, diagnosed.batches
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "diagnosis"))
     means = sample_means(diagnosed)
     baseline = fit_baseline(subject, batches, generator)
-    display.start_phase(diagnosed.label, 0, most_draws)
-    measured = measure(
-        subject, baseline, batches, generator, most_draws, wanted_error, _report_errors_to(display, wanted_error, means)
-    )
+    log.info(f"phase {diagnosed.label}: update 0 of {most_draws}")
+    with Bar(diagnosed.label, most_draws, pace=True) as bar:
+
+        def report_error(draws: int, error: float) -> None:
+            known = f"true gradient known to {error:.1%}, wanted {wanted_error:.1%}"
+            bar.update(draws, known, loss_terms(means), now=True)
+
+        measured = measure(subject, baseline, batches, generator, most_draws, wanted_error, report_error)
     return DiagnosisRow(
         label=diagnosed.label,
         method=settings.method.label,
@@ -127,13 +126,3 @@ def read_diagnosis(path: Path) -> Diagnosis:
         raise UserError(
             f"{path} is no diagnosis as seqcritic wrote it ({error}); put back a copy, or diagnose again"
         ) from None
-
-
-def _report_errors_to(display: Display, wanted_error: float, means: dict[str, float]) -> ReportError:
-    started = time.monotonic()
-
-    def report_error(draws: int, error: float) -> None:
-        rate = draws / (time.monotonic() - started)
-        display.advance(draws, rate, means, f"true gradient known to {error:.1%}, wanted {wanted_error:.1%}")
-
-    return report_error

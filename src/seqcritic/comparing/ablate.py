@@ -115,7 +115,7 @@ def choose_rows(wanted: Sequence[str]) -> tuple[Override, ...]:
     for name in names:
         if name not in (BASELINE, *kinds, *(row.name for row in ROWS)):
             known = ", ".join(row.name for row in ROWS)
-            raise UserError(f"--rows: no row '{name}'; known: {known}, or a kind: {', '.join(kinds)}")
+            raise UserError(f"rows: no row '{name}'; known: {known}, or a kind: {', '.join(kinds)}")
     return tuple(row for row in ROWS if not names or row.name in names or row.name.partition("=")[0] in names)
 
 

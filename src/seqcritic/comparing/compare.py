@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,8 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import build_score
-from seqcritic.evaluation.progress_bar import show_progress
 from seqcritic.files import seal, write_whole
+from seqcritic.progress import set_up_logging
 from seqcritic.report.charts import draw_curves
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.comparison_tables import comparison_table, markdown_table
@@ -60,13 +60,12 @@ def compare(
         settings = settings_from(tree)
     chosen = (*method_rows(methods), *own_rows(settings, rows or {}))
     if not chosen:
-        raise UserError("--methods: name at least one method, for example likelihood,actor-critic, or give a --row")
+        raise UserError("methods: name at least one method, for example likelihood or actor-critic, or give a row")
     trained = train_rows(settings, chosen, num_seeds, folder, jobs)
     differ = [str(row) for row in chosen if row.overrides]
     comparison = compare_experiments(
         trained.folders,
         beam=settings.compare.beam,
-        progress_bar=show_progress,
         title=settings.name,
         configuration=to_yaml(trained.settings),
         notes=(
@@ -108,7 +107,8 @@ def train_rows(
 
     The split they will be evaluated on is read first: a wrong path is told before anything starts.
     """
-    task = build_task(settings.data, lambda line: print(line, file=sys.stderr, flush=True))
+    set_up_logging()
+    task = build_task(settings.data, level=logging.INFO)
     if in_epochs(settings):
         settings = in_updates(settings, task.epoch_size)  # budgets are counted in updates
     own = {row.label: row.settings(settings) for row in rows}
@@ -143,7 +143,7 @@ def write_files(folder: Path, content: Mapping[str, str]) -> None:
         try:
             write_whole(folder / name, text)
         except OSError as error:
-            raise UserError(f"--out: cannot write {folder / name}: {error.strerror or error}") from None
+            raise UserError(f"out: cannot write {folder / name}: {error.strerror or error}") from None
 
 
 def print_comparison(comparison: Comparison, folder: Path) -> None:

@@ -6,7 +6,6 @@ Budgets and numbers of updates follow from the costs, so a comparison that is re
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,8 @@ from seqcritic.comparing.plan import BUDGET_METHOD, critic_of
 from seqcritic.comparing.rows import Row
 from seqcritic.contracts.task import Task
 from seqcritic.errors import UserError
-from seqcritic.evaluation.progress_bar import show_step_progress
 from seqcritic.files import seal, unseal, write_whole
+from seqcritic.progress import log
 from seqcritic.settings.io import settings_from, with_method
 from seqcritic.settings.tree import Settings
 from seqcritic.training.calibration import CRITIC, TRAIN, UNIT, measure_seconds
@@ -132,15 +131,15 @@ def _measure(
     timed = [*dict.fromkeys(cost for _, cost in rows.values() if cost != UNIT), *names]
     warm_up = min(WARM_UP_UPDATES, 1 + settings.phases.actor.updates // 10)
     rounds = min(ROUNDS, max(FEWEST_ROUNDS, settings.phases.train.updates // 20))
-    print(f"measuring what an update costs here: {', '.join([UNIT, *timed])}", file=sys.stderr, flush=True)
+    log.info(f"measuring what an update costs here: {', '.join([UNIT, *timed])}")
     phases = {name: (own, CRITIC if cost == CRITIC else TRAIN) for name, (own, cost) in rows.items()}
-    seconds = measure_seconds(settings, timed, task, warm_up, rounds, show_step_progress, phases)
+    seconds = measure_seconds(settings, timed, task, warm_up, rounds, phases)
     varied = {name: rows[name][1] if name in rows else UNIT for name in names}
     costs = {
         name: round(settings.compare.cost(base) * seconds[name] / seconds[base], 3) for name, base in varied.items()
     }
     told = ", ".join(f"{name} {cost:.2f}" for name, cost in costs.items())
-    print(f"measured in updates of likelihood of {seconds[UNIT]:.3g} s: {told}", file=sys.stderr, flush=True)
+    log.info(f"measured in updates of likelihood of {seconds[UNIT]:.3g} s: {told}")
     return costs
 
 
@@ -162,4 +161,4 @@ def _write(path: Path, costs: dict[str, float]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(seal({"costs": costs, "environment": environment()}), indent=1))
     except OSError as error:
-        raise UserError(f"--out: cannot write {path}: {error.strerror or error}") from None
+        raise UserError(f"out: cannot write {path}: {error.strerror or error}") from None

@@ -12,7 +12,6 @@ import numpy as np
 from seqcritic.contracts.score import Score
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.evaluation.bootstrap import interval, paired_p_value
-from seqcritic.evaluation.progress_bar import ProgressBar, with_prefix
 from seqcritic.evaluation.run import RunEvaluation
 from seqcritic.evaluation.stored import StoredEvaluations
 from seqcritic.report.comparison import BeamScore
@@ -39,13 +38,9 @@ class TestScore(TypedDict):
     seed_scores: tuple[float, ...]
 
 
-def evaluate_run(
-    folder: Path, label: str, beam: int | None, progress_bar: ProgressBar, overrides: Sequence[str] = ()
-) -> EvaluatedRun:
+def evaluate_run(folder: Path, label: str, beam: int | None, overrides: Sequence[str] = ()) -> EvaluatedRun:
     """Evaluate a run, as far as it has not been evaluated before; progress is shown with the run's label."""
-    stored = StoredEvaluations(
-        folder, with_prefix(f"{label}, seed {read_settings(folder).seed}", progress_bar), overrides
-    )
+    stored = StoredEvaluations(folder, f"{label}, seed {read_settings(folder).seed}", overrides)
     greedy = stored.on_test()
     if beam is None:
         return EvaluatedRun(folder, greedy, None, GREEDY)

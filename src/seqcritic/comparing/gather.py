@@ -13,9 +13,9 @@ from seqcritic.comparing.evaluated_runs import EvaluatedRun, beam_score, evaluat
 from seqcritic.comparing.rows import CRITICS, Row
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import build_score, without_surrogate
-from seqcritic.evaluation.progress_bar import ProgressBar, without_progress
 from seqcritic.evaluation.run import RunEvaluation
 from seqcritic.files import unseal
+from seqcritic.progress import set_up_logging
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
 from seqcritic.settings.io import WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
 from seqcritic.training.checkpoint import read_description
@@ -32,7 +32,6 @@ EXPLAINED = "held_out_explained_variance"
 def comparison_of_runs(
     folders: Sequence[Path],
     beam: int | None = None,
-    progress_bar: ProgressBar = without_progress,
     overrides: Sequence[str] = (),
 ) -> Comparison:
     """Return the comparison in a folder, or evaluate runs; those that differ by their seed alone are one row.
@@ -40,16 +39,14 @@ def comparison_of_runs(
     With overrides, `data.key=value`, the runs or those of the comparison are evaluated on other text than their own.
     """
     if len(folders) != 1 or not (folders[0] / "comparison.json").is_file():
-        return compare_experiments(_experiments(folders), beam, progress_bar, overrides=overrides)
+        return compare_experiments(_experiments(folders), beam, overrides=overrides)
     stored = _read(folders[0] / "comparison.json")
     if not overrides:
         return stored
     experiments = {row.label: _runs_of_row(folders[0], row.label) for row in stored.rows}
     if not all(experiments.values()):
         raise UserError(f"{folders[0]} holds no runs; other text than theirs can only be evaluated where they are")
-    return compare_experiments(
-        experiments, beam, progress_bar, stored.title, stored.configuration, stored.notes, overrides=overrides
-    )
+    return compare_experiments(experiments, beam, stored.title, stored.configuration, stored.notes, overrides=overrides)
 
 
 def _runs_of_row(folder: Path, label: str) -> list[Path]:
@@ -62,7 +59,6 @@ def _runs_of_row(folder: Path, label: str) -> list[Path]:
 def compare_experiments(
     experiments: Mapping[str, Sequence[Path]],
     beam: int | None = None,
-    progress_bar: ProgressBar = without_progress,
     title: str = "",
     configuration: str = "",
     notes: tuple[str, ...] = (),
@@ -72,9 +68,9 @@ def compare_experiments(
 
     With `beam`, they are judged by beam search of that width too; with overrides, on other text.
     """
+    set_up_logging()
     groups = {
-        label: [evaluate_run(folder, label, beam, progress_bar, overrides) for folder in runs]
-        for label, runs in experiments.items()
+        label: [evaluate_run(folder, label, beam, overrides) for folder in runs] for label, runs in experiments.items()
     }
     evaluated = [run for group in groups.values() for run in group]
     signatures = {run.greedy.signature for run in evaluated}

@@ -7,24 +7,21 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
 from seqcritic.comparing.plan import PlannedRun
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
+from seqcritic.progress import Bar, log
 from seqcritic.settings.io import write_settings
 from seqcritic.settings.tree import Settings
-from seqcritic.training.display import loss_terms
 from seqcritic.training.phases import planned_phases
 from seqcritic.training.run_folder import check_settings
-from seqcritic.training.tracking import Record, read_metrics
+from seqcritic.training.tracking import Record, loss_terms, read_metrics
 from seqcritic.training.train import PARENT_VARIABLE, is_finished, stop_signals
 
 POLL_SECONDS = 0.5
-PLAIN_SECONDS = 15.0
 
 
 class Jobs:
@@ -44,13 +41,13 @@ class Jobs:
         self.settings_of = settings_of
         self.num_parallel = num_parallel
         self.may_diverge = may_diverge
-        self.running: dict[Path, tuple[PlannedRun, Popen[bytes]]] = {}
-        self.board = _Board()
+        self.running: dict[Path, tuple[PlannedRun, Popen[bytes], Bar]] = {}
+        self._bars = ExitStack()
 
     def run(self) -> None:
         """Run all to their end."""
         received: list[int] = []
-        with stop_signals(received):
+        with stop_signals(received), self._bars:
             try:
                 while self._start_what_can():
                     time.sleep(POLL_SECONDS)
@@ -58,12 +55,10 @@ class Jobs:
                     if received:
                         raise Interrupted(received[0], "stopped; the same command resumes")
                     self._collect()
-                    self.board.show([run for run, _ in self.running.values()])
+                    self._show()
             except BaseException:
                 self._stop()
                 raise
-            finally:
-                self.board.close()
         assert not self.waiting, "a run waits for one that is not planned"
 
     def _start_what_can(self) -> bool:
@@ -77,89 +72,46 @@ class Jobs:
             settings = self.settings_of(run)
             check_settings(run.folder, settings)
             if not is_finished(run.folder):
-                self.running[run.folder] = (run, _start(run, settings))
-                self.board.add(run, settings)
+                total = sum(getattr(settings.phases, phase).updates for phase in planned_phases(settings))
+                made = read_metrics(run.folder)[-1:]  # by an earlier command, before it was stopped
+                bar = Bar(_name(run), total, start=made[0]["total_updates"] if made else 0)
+                self.running[run.folder] = (run, _start(run, settings), self._bars.enter_context(bar))
+                log.info(f"{_name(run)}: starting, {total} updates")
         return bool(self.running)
 
     def _collect(self) -> None:
-        for folder, (run, process) in list(self.running.items()):
+        for folder, (run, process, bar) in list(self.running.items()):
             code = process.poll()
             if code is None:
                 continue
             del self.running[folder]
+            bar.close()
+            diverged = self.may_diverge and run.row and code == NonFiniteError.exit_code
+            if code == 0 or diverged:
+                how = "diverged" if diverged else "done"
+                log.info(f"{_name(run)}: {how}  {_news(read_metrics(run.folder))}".rstrip())
             if code == 0:
-                self.board.finish(run)
                 continue
-            if self.may_diverge and run.row and code == NonFiniteError.exit_code:
-                self.board.finish(run, "diverged")
+            if diverged:
                 self.waiting = [other for other in self.waiting if folder not in other.needs]
                 continue
             lines = _log_path(run).read_text(encoding="utf-8", errors="replace").strip().splitlines()
             message = f"{run.title} (seed {run.seed}) ended with exit code {code}: {lines[-1] if lines else ''}"
             raise NonFiniteError(message) if code == NonFiniteError.exit_code else UserError(message)
 
+    def _show(self) -> None:
+        """Bring the bars up to date with the runs' metrics, which are read only where somebody would see it."""
+        for run, _, bar in self.running.values():
+            if bar.due and (records := read_metrics(run.folder)):
+                bar.update(records[-1]["total_updates"], _news(records))
+
     def _stop(self) -> None:
         """Ask the running processes to checkpoint and leave, and wait for them."""
-        for _, process in self.running.values():
+        for _, process, _ in self.running.values():
             process.send_signal(signal.SIGTERM)
-        for _, process in self.running.values():
+        for _, process, _ in self.running.values():
             process.wait()
         self.running.clear()
-
-
-class _Board:
-    """Bars in a terminal, a line every few seconds elsewhere."""
-
-    def __init__(self) -> None:
-        self.console = Console(stderr=True)
-        self.live = self.console.is_terminal
-        self.progress = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[news]}"),
-            console=self.console,
-            disable=not self.live,
-        )
-        self.progress.start()
-        self.tasks: dict[Path, TaskID] = {}
-        self._printed_at = 0.0
-
-    def add(self, run: PlannedRun, settings: Settings) -> None:
-        """Show a run that starts."""
-        total = sum(getattr(settings.phases, phase).updates for phase in planned_phases(settings))
-        self.tasks[run.folder] = self.progress.add_task(_name(run), total=total, news="starting")
-        if not self.live:
-            print(f"{_name(run)}: starting, {total} updates", file=sys.stderr, flush=True)
-
-    def show(self, runs: list[PlannedRun]) -> None:
-        """Bring the board up to date with the runs' metrics."""
-        due = time.monotonic() - self._printed_at >= PLAIN_SECONDS
-        if not self.live and not due:
-            return
-        self._printed_at = time.monotonic()
-        for run in runs:
-            records = read_metrics(run.folder)
-            if not records:
-                continue
-            done, news = records[-1]["total_updates"], _news(records)
-            self.progress.update(self.tasks[run.folder], completed=done, news=news)
-            if not self.live:
-                total = self.progress.tasks[self.tasks[run.folder]].total
-                print(f"{_name(run)}: {done}/{total:.0f}  {news}", file=sys.stderr, flush=True)
-
-    def finish(self, run: PlannedRun, how: str = "done") -> None:
-        """Mark a run as done, or say how else it ended."""
-        task = self.tasks[run.folder]
-        news = _news(read_metrics(run.folder))
-        self.progress.update(task, completed=self.progress.tasks[task].total, news=f"{how}  {news}")
-        if not self.live:
-            print(f"{_name(run)}: {how}  {news}", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        self.progress.stop()
 
 
 def _start(run: PlannedRun, settings: Settings) -> Popen[bytes]:
@@ -168,16 +120,16 @@ def _start(run: PlannedRun, settings: Settings) -> Popen[bytes]:
     try:
         config.parent.mkdir(parents=True, exist_ok=True)
         write_settings(settings, config)
-        with _log_path(run).open("ab") as log:
+        with _log_path(run).open("ab") as output:
             return Popen(
                 [sys.executable, "-m", "seqcritic", "train", str(config), "--out", str(run.folder)],
                 stdin=DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 env=os.environ | {PARENT_VARIABLE: str(os.getpid())},
             )
     except OSError as error:
-        raise UserError(f"--out: cannot write {config}: {error.strerror or error}") from None
+        raise UserError(f"out: cannot write {config}: {error.strerror or error}") from None
 
 
 def _log_path(run: PlannedRun) -> Path:
@@ -198,4 +150,4 @@ def _news(records: list[Record]) -> str:
     scores = [record for record in records if "valid_score" in record]
     if scores:
         parts.append(f"valid score {scores[-1]['valid_score']:.2f} (best {scores[-1]['best_score']:.2f})")
-    return "  ".join(parts + [loss_terms(record) for record in means[-1:]])
+    return "  ".join(parts + [" ".join(loss_terms(record)) for record in means[-1:]])

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from seqcritic.corpora.progress import Progress, megabytes
 from seqcritic.errors import UserError
+from seqcritic.progress import Bar
 
 CHUNK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
@@ -23,12 +23,11 @@ GZIP_MAGIC = b"\x1f\x8b"
 class Collection:
     """Files by the key a corpus gives to their names; names without a key are remembered as `others`."""
 
-    def __init__(self, key_of: Callable[[str], str | None], folder: Path, progress: Progress) -> None:
+    def __init__(self, key_of: Callable[[str], str | None], folder: Path) -> None:
         self.files: dict[str, Path] = {}
         self.others: list[str] = []
         self._key_of = key_of
         self._folder = folder
-        self._progress = progress
         self._origins: dict[str, str] = {}
 
     def add_text(self, path: Path) -> None:
@@ -50,7 +49,7 @@ class Collection:
                     pass
         except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise UserError(
-                f"--from: {archive}: damaged, or not a tar archive ({error}); give the archive as distributed, "
+                f"source: {archive}: damaged, or not a tar archive ({error}); give the archive as distributed, "
                 "or the folder of its files"
             ) from None
 
@@ -58,7 +57,7 @@ class Collection:
         path = PurePosixPath(member.name)
         if path.is_absolute() or ".." in path.parts:
             raise UserError(
-                f"--from: {archive} has a member '{member.name}', outside of its own folder; "
+                f"source: {archive} has a member '{member.name}', outside of its own folder; "
                 "it is not the archive as distributed"
             )
         if not member.isfile() or any(part.startswith(".") for part in path.parts):
@@ -70,19 +69,17 @@ class Collection:
         self._claim(key, f"{archive}:{member.name}")
         self._folder.mkdir(parents=True, exist_ok=True)
         target = self._folder / path.name
-        num_bytes = 0
         content = tar.extractfile(member)
         assert content is not None  # as it is for every regular file
-        with content, target.open("xb") as copy:
+        with content, target.open("xb") as copy, Bar(f"reading {archive.name}: {path.name}", unit="bytes") as bar:
             while chunk := content.read(CHUNK):
-                num_bytes += copy.write(chunk)
-                self._progress.tick(f"reading {archive.name}: {path.name}", num_bytes, megabytes)
+                bar.update(bar.done + copy.write(chunk))
         self.files[key] = target
 
     def _claim(self, key: str, origin: str) -> None:
         if key in self._origins:
             raise UserError(
-                f"--from: found twice: {self._origins[key]} and {origin}; name the archive or folder to take"
+                f"source: found twice: {self._origins[key]} and {origin}; name the archive or folder to take"
             )
         self._origins[key] = origin
 

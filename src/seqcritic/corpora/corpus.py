@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from seqcritic.corpora.download import Download
-from seqcritic.corpora.progress import Progress
 from seqcritic.corpora.sets import Sets
+from seqcritic.progress import Bar
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,13 @@ class Built:
     left_out: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    def count(self, title: str, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield what is read for training, and tell how much it is so far."""
+        with Bar(title) as bar:
+            for item in bar.over(items):
+                self.num_read += 1
+                yield item
+
     def leave_out(self, fault: str) -> None:
         """Count a pair that is not trained on."""
         self.left_out[fault] = self.left_out.get(fault, 0) + 1
@@ -58,5 +68,5 @@ class Corpus:
     sizes: Mapping[str, Size]
     key_of: Callable[[str], str | None]
     missing: Callable[[AbstractSet[str]], str | None]
-    build: Callable[[Mapping[str, Path], Sets, Progress], Built]
+    build: Callable[[Mapping[str, Path], Sets], Built]
     software: Callable[[], str | None]

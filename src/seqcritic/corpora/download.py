@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqcritic.corpora.collection import CHUNK
-from seqcritic.corpora.progress import Progress, megabytes
 from seqcritic.corpora.sources import Source, digest
 from seqcritic.errors import UserError
+from seqcritic.progress import Bar, log
 
 TIMEOUT_SECONDS = 30.0
 RESUMED = 206
@@ -32,18 +32,18 @@ class Download:
         return self.address.rpartition("/")[2]
 
 
-def fetch(downloads: Sequence[Download], folder: Path, progress: Progress) -> Source:
+def fetch(downloads: Sequence[Download], folder: Path) -> Source:
     """Fetch what is not there yet; `NAME.partial` is what an interrupted command leaves to be resumed."""
     for download in downloads:
         if not (folder / download.name).is_file():
-            _fetch_one(download, folder, progress)
+            _fetch_one(download, folder)
     return Source(folder, (), tuple(folder / download.name for download in downloads))
 
 
-def _fetch_one(download: Download, folder: Path, progress: Progress) -> None:
+def _fetch_one(download: Download, folder: Path) -> None:
     partial = folder / f"{download.name}.partial"
     try:
-        total = _transfer(download.address, partial, progress)
+        total = _transfer(download.address, partial)
     except urllib.error.HTTPError as error:
         raise _cannot_fetch(download, f"the server answers {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
@@ -53,22 +53,22 @@ def _fetch_one(download: Download, folder: Path, progress: Progress) -> None:
     size = partial.stat().st_size
     if total is not None and size != total:
         raise _broken_off(download, partial, f"{size:,} of {total:,} bytes")
-    if download.sha256 is not None and digest(partial, progress) != download.sha256:
+    if download.sha256 is not None and digest(partial) != download.sha256:
         partial.unlink()
         raise UserError(
             f"{download.address}: the SHA-256 of what came is not {download.sha256}; it was removed: "
-            "give the same command again, or the right archive with --from FILE"
+            "give the same command again, or the right archive as the source"
         )
     partial.rename(folder / download.name)
-    progress.say(f"fetched {download.name}, {megabytes(size)}")
+    log.info(f"fetched {download.name}, {size / 1e6:,.1f} MB")
 
 
-def _transfer(address: str, partial: Path, progress: Progress) -> int | None:
+def _transfer(address: str, partial: Path) -> int | None:
     """Append what is missing to `partial` and return how long the whole file should be, if the server says so."""
     start = partial.stat().st_size if partial.exists() else 0
     headers = {"User-Agent": "seqcritic"} | ({"Range": f"bytes={start}-"} if start else {})
     request = urllib.request.Request(address, headers=headers)
-    progress.say(f"fetching {address}" + (f" from {megabytes(start)} on" if start else ""))
+    log.info(f"fetching {address}" + (f" from {start / 1e6:,.1f} MB on" if start else ""))
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
@@ -78,25 +78,24 @@ def _transfer(address: str, partial: Path, progress: Progress) -> int | None:
         if error.headers.get("Content-Range", "") == f"bytes */{start}":
             return start
         partial.unlink()
-        return _transfer(address, partial, progress)
+        return _transfer(address, partial)
     with answer:
         # A server that cannot resume sends the whole file again.
         size = start if answer.status == RESUMED else 0
         length = answer.headers.get("Content-Length", "")
         total = size + int(length) if length.isdecimal() else None
-        rest = "" if total is None else f" ({megabytes(total)})"
         partial.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("ab" if size else "wb") as file:
+        bar = Bar(f"fetching {partial.stem}", total, "bytes", start=size)
+        with partial.open("ab" if size else "wb") as file, bar:
             while chunk := answer.read(CHUNK):
-                size += file.write(chunk)
-                progress.tick(f"fetching {partial.stem}{rest}", size, megabytes)
+                bar.update(bar.done + file.write(chunk))
     return total
 
 
 def _cannot_fetch(download: Download, reason: str) -> UserError:
     return UserError(
         f"cannot fetch {download.address}: {reason}; with a network, give the same command again; "
-        "with the archive at hand, name it with --from FILE"
+        "with the archive at hand, name it as the source"
     )
 
 

@@ -16,7 +16,6 @@ from seqcritic.corpora.corpus import Built
 from seqcritic.corpora.markup import read_segments, read_tagged_sentences
 from seqcritic.corpora.moses import moses_tokenizer
 from seqcritic.corpora.pairs import VALID_EVERY, PairFilter, is_for_validation, side_by_side
-from seqcritic.corpora.progress import Progress, thousands
 from seqcritic.corpora.sets import Sets
 
 LANGUAGES = ("de", "en")
@@ -54,14 +53,12 @@ def missing(keys: AbstractSet[str]) -> str | None:
     return None
 
 
-def build(files: Mapping[str, Path], sets: Sets, progress: Progress) -> Built:
+def build(files: Mapping[str, Path], sets: Sets) -> Built:
     """Write train, valid and test."""
     tokenizers = [moses_tokenizer(language) for language in LANGUAGES]
     built = Built()
     num_kept = 0
-    for pair in _pairs(files, "train", read_tagged_sentences):
-        built.num_read += 1
-        progress.tick("training pairs", built.num_read, thousands)
+    for pair in built.count("training pairs", _pairs(files, "train", read_tagged_sentences)):
         source, target = (_prepare(tokenizer(side)) for tokenizer, side in zip(tokenizers, pair, strict=True))
         fault = FILTER.fault(source, target)
         if fault is not None:

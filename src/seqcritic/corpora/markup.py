@@ -19,12 +19,12 @@ _OTHER_TAG = re.compile(r"\s*<[a-z]+[ >]")
 
 def read_segments(path: Path) -> Iterator[str]:
     """Yield the sentences between <seg> and </seg>, one a line."""
-    for number, line in enumerate(read_lines(path, "--from"), start=1):
+    for number, line in enumerate(read_lines(path, "source"), start=1):
         if "<seg " not in line:
             continue
         match = _SEGMENT.search(line)
         if match is None:
-            raise UserError(f"--from: {path}:{number}: <seg> without </seg> on the same line; fetch the file again")
+            raise UserError(f"source: {path}:{number}: <seg> without </seg> on the same line; fetch the file again")
         yield match.group(1).strip()
 
 
@@ -34,7 +34,7 @@ def read_tagged_sentences(path: Path) -> Iterator[str]:
     Titles and descriptions are sentences with a translation too and count as such in Ranzato's recipe; lines with any
     other tag (url, keywords, talkid, speaker) are dropped.
     """
-    for line in read_lines(path, "--from"):
+    for line in read_lines(path, "source"):
         text = _PROSE_TAG.sub("", line)
         if not _OTHER_TAG.match(text):
             yield text.strip()

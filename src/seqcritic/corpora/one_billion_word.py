@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from pathlib import Path
 
 from seqcritic.corpora.corpus import Built
-from seqcritic.corpora.progress import Progress, thousands
 from seqcritic.corpora.sets import Sets
 from seqcritic.data.text import read_lines
 
@@ -42,19 +42,17 @@ def missing(keys: AbstractSet[str]) -> str | None:
     return None
 
 
-def build(files: Mapping[str, Path], sets: Sets, progress: Progress) -> Built:
+def build(files: Mapping[str, Path], sets: Sets) -> Built:
     """Write train, valid and test."""
     built = Built()
     shards = _shards(files.keys())
     if len(shards) != NUM_TRAINING_SHARDS:
         built.notes.append(f"{len(shards)} training shards in the source, not {NUM_TRAINING_SHARDS}")
-    for shard in shards:
-        for sentence in read_lines(files[shard], "--from"):
-            built.num_read += 1
-            progress.tick("training sentences", built.num_read, thousands)
-            sets.write("train", sentence)
+    sentences = chain.from_iterable(read_lines(files[shard], "source") for shard in shards)
+    for sentence in built.count("training sentences", sentences):
+        sets.write("train", sentence)
     for split in HELDOUT.values():
-        for sentence in read_lines(files[split], "--from"):
+        for sentence in read_lines(files[split], "source"):
             sets.write(split, sentence)
     return built
 

@@ -46,7 +46,7 @@ class OutputFolder:
             raise UserError(f"{self.folder}: another process is preparing sets in this folder") from None
         except OSError as error:
             self._unlock()
-            raise UserError(f"--out: cannot use {self.folder}: {error.strerror or error}") from None
+            raise UserError(f"out: cannot use {self.folder}: {error.strerror or error}") from None
         return self
 
     def __exit__(
@@ -68,7 +68,7 @@ class OutputFolder:
         if not path.exists():
             for name in possible_names:
                 if (self.folder / name).exists():
-                    raise UserError(f"{self.folder} has a {name} but no {RECORD_FILE}; give another --out")
+                    raise UserError(f"{self.folder} has a {name} but no {RECORD_FILE}; give another folder")
             return None
         try:
             record: dict[str, Any] = unseal(json.loads(path.read_text(encoding="utf-8")))
@@ -77,11 +77,11 @@ class OutputFolder:
         except (ValueError, KeyError, TypeError, AttributeError):
             damaged = True
         if damaged:
-            raise UserError(f"{path} is damaged; give another --out, or remove the folder")
+            raise UserError(f"{path} is damaged; give another folder, or remove the folder")
         for name, size in sizes.items():
             file = self.folder / name
             if not file.is_file() or file.stat().st_size != size:
-                raise UserError(f"{file} is not as {RECORD_FILE} says; give another --out, or remove the folder")
+                raise UserError(f"{file} is not as {RECORD_FILE} says; give another folder, or remove the folder")
         return record
 
     def commit(self, record: dict[str, Any]) -> None:

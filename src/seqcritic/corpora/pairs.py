@@ -37,7 +37,7 @@ def side_by_side(first: Iterable[str], second: Iterable[str], names: tuple[str, 
         if ours is None or theirs is None:
             short, long = names if ours is None else names[::-1]
             raise UserError(
-                f"--from: {short} has {number - 1:,} sentences and {long} has more; "
+                f"source: {short} has {number - 1:,} sentences and {long} has more; "
                 "the two must have one translation for each: fetch them again"
             )
         yield ours, theirs

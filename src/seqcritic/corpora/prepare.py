@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -11,11 +11,11 @@ from typing import Any
 from seqcritic.corpora.corpus import Corpus
 from seqcritic.corpora.download import fetch
 from seqcritic.corpora.output import DOWNLOAD_FOLDER, OutputFolder
-from seqcritic.corpora.progress import Progress
 from seqcritic.corpora.sets import SPLITS, Sets, file_names
 from seqcritic.corpora.sources import Source, collect, describe_files, find_source, missing_files
 from seqcritic.corpora.table import CORPORA
 from seqcritic.errors import UserError
+from seqcritic.progress import set_up_logging
 
 ROWS = {"read": "read for training"} | {split: split for split in SPLITS}
 
@@ -29,26 +29,26 @@ class Prepared:
     is_new: bool
 
 
-def prepare(name: str, out: str | Path, source: str | Path | None, say: Callable[[str], None]) -> Prepared:
-    """Make the sets of the corpus `name` in the folder `out`, and tell `say` how it goes.
+def prepare(name: str, out: str | Path, source: str | Path | None) -> Prepared:
+    """Make the sets of the corpus `name` in the folder `out`.
 
     `source` is the archive, or a folder with archives or with the files themselves; without it the archives are
     fetched to `out/download`. Sets that are there already, from the same source, are left as they are.
     """
+    set_up_logging()
     if name not in CORPORA:
         raise UserError(f"no corpus '{name}'; choose one of {', '.join(CORPORA)}")
     corpus = CORPORA[name]
     given = None if source is None else find_source(Path(source), corpus.key_of)
-    progress = Progress(say)
     with OutputFolder(Path(out)) as output:
         record = output.read_record(file_names(corpus.sides))
         if record is not None:
-            _check_same(record, corpus, given, output.folder, progress)
+            _check_same(record, corpus, given, output.folder)
             return Prepared(output.folder, record, is_new=False)
         software = corpus.software()
-        files = given or fetch(corpus.downloads, output.folder / DOWNLOAD_FOLDER, progress)
-        described = describe_files(files, progress)
-        record = _make_sets(corpus, files, output, progress)
+        files = given or fetch(corpus.downloads, output.folder / DOWNLOAD_FOLDER)
+        described = describe_files(files)
+        record = _make_sets(corpus, files, output)
         record["source"] = {
             "path": str(files.path.resolve()),
             "fetched_from": _addresses(corpus) if given is None else None,
@@ -59,17 +59,17 @@ def prepare(name: str, out: str | Path, source: str | Path | None, say: Callable
     return Prepared(output.folder, record, is_new=True)
 
 
-def _make_sets(corpus: Corpus, source: Source, output: OutputFolder, progress: Progress) -> dict[str, Any]:
+def _make_sets(corpus: Corpus, source: Source, output: OutputFolder) -> dict[str, Any]:
     """Write the sets to the working folder and return what there is to say of them."""
-    collection = collect(source, corpus.key_of, output.members, progress)
+    collection = collect(source, corpus.key_of, output.members)
     looked_for = corpus.missing(collection.files.keys())
     if looked_for is not None:
         raise missing_files(source, looked_for, collection.others)
     with Sets(output.sets, corpus.sides) as sets:
-        built = corpus.build(collection.files, sets, progress)
+        built = corpus.build(collection.files, sets)
         if sets.count("train") == 0:
             left_out = ", ".join(f"{count:,} {fault}" for fault, count in built.left_out.items())
-            raise UserError(f"--from: {source.path}: nothing is left to train on: {left_out}")
+            raise UserError(f"source: {source.path}: nothing is left to train on: {left_out}")
         counts = {"read": built.num_read} | {split: sets.count(split) for split in SPLITS}
         files = sets.finish()
     return {
@@ -84,22 +84,20 @@ def _make_sets(corpus: Corpus, source: Source, output: OutputFolder, progress: P
     }
 
 
-def _check_same(
-    record: Mapping[str, Any], corpus: Corpus, given: Source | None, folder: Path, progress: Progress
-) -> None:
+def _check_same(record: Mapping[str, Any], corpus: Corpus, given: Source | None, folder: Path) -> None:
     """Refuse a folder with the sets of another corpus, other settings or another source."""
     if record["corpus"] != corpus.name:
-        raise UserError(f"{folder} holds sets of {record['corpus']}, not of {corpus.name}; give another --out")
+        raise UserError(f"{folder} holds sets of {record['corpus']}, not of {corpus.name}; give another folder")
     if record["settings"] != corpus.settings:
-        raise UserError(f"{folder} holds sets made with other settings, by another version; give another --out")
+        raise UserError(f"{folder} holds sets made with other settings, by another version; give another folder")
     origin = record["source"]
     if given is None and origin["fetched_from"] != _addresses(corpus):
         raise UserError(
             f"{folder} holds sets prepared from {origin['path']}, not from the network; "
-            "name that with --from, or give another --out"
+            "name that as the source, or give another folder"
         )
-    if given is not None and _digests(origin["files"]) != _digests(describe_files(given, progress)):
-        raise UserError(f"{folder} holds sets prepared from other files ({origin['path']}); give another --out")
+    if given is not None and _digests(origin["files"]) != _digests(describe_files(given)):
+        raise UserError(f"{folder} holds sets prepared from other files ({origin['path']}); give another folder")
 
 
 def _addresses(corpus: Corpus) -> list[str]:

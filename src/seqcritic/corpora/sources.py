@@ -1,4 +1,4 @@
-"""What --from names: an archive, or a folder with archives or with the files themselves."""
+"""What a corpus is prepared from: an archive, or a folder with archives or with the files themselves."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from seqcritic.corpora.collection import CHUNK, Collection
-from seqcritic.corpora.progress import Progress, megabytes
 from seqcritic.errors import UserError
+from seqcritic.progress import Bar
 
 ARCHIVE_SUFFIXES = (".tgz", ".tar.gz", ".tar")
 NUM_NAMES_SHOWN = 5
@@ -33,7 +33,7 @@ def find_source(path: Path, key_of: Callable[[str], str | None]) -> Source:
     if path.is_file():
         return Source(path, (), (path,))
     if not path.is_dir():
-        raise UserError(f"--from: no such file or folder: {path}; give the archive, or the folder with its files")
+        raise UserError(f"source: no such file or folder: {path}; give the archive, or the folder with its files")
     texts, archives, others = [], [], []
     for file in _files_under(path):
         if key_of(file.name) is not None:
@@ -45,9 +45,9 @@ def find_source(path: Path, key_of: Callable[[str], str | None]) -> Source:
     return Source(path, tuple(texts), tuple(archives), tuple(others))
 
 
-def collect(source: Source, key_of: Callable[[str], str | None], folder: Path, progress: Progress) -> Collection:
+def collect(source: Source, key_of: Callable[[str], str | None], folder: Path) -> Collection:
     """Return the wanted files of a source by their keys; those from archives are copied to `folder`."""
-    collection = Collection(key_of, folder, progress)
+    collection = Collection(key_of, folder)
     for path in source.texts:
         collection.add_text(path)
     for path in source.archives:
@@ -56,21 +56,19 @@ def collect(source: Source, key_of: Callable[[str], str | None], folder: Path, p
     return collection
 
 
-def describe_files(source: Source, progress: Progress) -> list[dict[str, Any]]:
+def describe_files(source: Source) -> list[dict[str, Any]]:
     """Return name, size and digest of the files of a source: what they are, wherever they stand."""
     files = [*source.texts, *source.archives]
-    return [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path, progress)} for path in files]
+    return [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path)} for path in files]
 
 
-def digest(path: Path, progress: Progress) -> str:
+def digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
     result = hashlib.sha256()
-    num_bytes = 0
-    with path.open("rb") as file:
+    with path.open("rb") as file, Bar(f"checking {path.name}", unit="bytes") as bar:
         while chunk := file.read(CHUNK):
             result.update(chunk)
-            num_bytes += len(chunk)
-            progress.tick(f"checking {path.name}", num_bytes, megabytes)
+            bar.update(bar.done + len(chunk))
     return result.hexdigest()
 
 
@@ -78,7 +76,7 @@ def missing_files(source: Source, looked_for: str, others: list[str]) -> UserErr
     """Return the complaint about a source without the files of its corpus."""
     shown = ", ".join(others[:NUM_NAMES_SHOWN]) or "no other file"
     more = f" and {len(others) - NUM_NAMES_SHOWN:,} more" if len(others) > NUM_NAMES_SHOWN else ""
-    return UserError(f"--from: {source.path} has no {looked_for}; it has {shown}{more}")
+    return UserError(f"source: {source.path} has no {looked_for}; it has {shown}{more}")
 
 
 def _files_under(root: Path) -> list[Path]:

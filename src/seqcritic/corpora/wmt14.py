@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from pathlib import Path
 
 from seqcritic.corpora.corpus import Built
 from seqcritic.corpora.markup import read_segments
 from seqcritic.corpora.pairs import VALID_EVERY, PairFilter, is_for_validation, side_by_side
-from seqcritic.corpora.progress import Progress, thousands
 from seqcritic.corpora.sets import Sets
 from seqcritic.data.text import read_lines
 
@@ -56,24 +56,22 @@ def missing(keys: AbstractSet[str]) -> str | None:
     return None
 
 
-def build(files: Mapping[str, Path], sets: Sets, progress: Progress) -> Built:
+def build(files: Mapping[str, Path], sets: Sets) -> Built:
     """Write train, valid and, if it is there, test."""
     built = Built()
     valid, test = (_first_complete(groups, files.keys()) for groups in (VALID_SETS, TEST_SETS))
     built.notes += _notes(files.keys(), valid, test)
     num_kept = 0
-    for name in _training_names(files.keys()):
-        for source, target in _pairs(files, name):
-            built.num_read += 1
-            progress.tick("training pairs", built.num_read, thousands)
-            source_tokens, target_tokens = source.split(), target.split()
-            fault = FILTER.fault(source_tokens, target_tokens)
-            if fault is not None:
-                built.leave_out(fault)
-                continue
-            num_kept += 1
-            split = "valid" if not valid and is_for_validation(num_kept) else "train"
-            sets.write(split, " ".join(source_tokens), " ".join(target_tokens))
+    pairs = chain.from_iterable(_pairs(files, name) for name in _training_names(files.keys()))
+    for source, target in built.count("training pairs", pairs):
+        source_tokens, target_tokens = source.split(), target.split()
+        fault = FILTER.fault(source_tokens, target_tokens)
+        if fault is not None:
+            built.leave_out(fault)
+            continue
+        num_kept += 1
+        split = "valid" if not valid and is_for_validation(num_kept) else "train"
+        sets.write(split, " ".join(source_tokens), " ".join(target_tokens))
     for split, names in (("valid", valid), ("test", test)):
         for name in names:
             for pair in _pairs(files, name):
@@ -87,7 +85,7 @@ def _pairs(files: Mapping[str, Path], name: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(path: Path) -> Iterator[str]:
-    return read_segments(path) if path.suffix == ".sgm" else read_lines(path, "--from")
+    return read_segments(path) if path.suffix == ".sgm" else read_lines(path, "source")
 
 
 def _complete_names(keys: AbstractSet[str]) -> list[str]:

@@ -6,8 +6,9 @@ Shared by all pairs, wherever they come from, are the vocabularies, the filter, 
 from __future__ import annotations
 
 import json
+import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,7 @@ from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, digest_tex
 from seqcritic.contracts.task import Task
 from seqcritic.data.bucketing import Buckets
 from seqcritic.data.codecs.text import TextCodec
-from seqcritic.data.parallel import Pair, named_files, read_pairs, with_progress
+from seqcritic.data.parallel import Pair, named_files, read_pairs
 from seqcritic.data.token_cache import (
     EncodedPairs,
     PairFilter,
@@ -33,19 +34,21 @@ from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_d
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
 from seqcritic.errors import UserError
 from seqcritic.files import default_cache_directory
+from seqcritic.progress import Bar, log
 from seqcritic.settings.data import TranslationSettings
-
-Report = Callable[[str], None]
 
 
 class PairsTask(Task):
     """Pairs of texts in the tokens, and by the filter, of the settings; read when they are asked for."""
 
-    def __init__(self, settings: TranslationSettings, report: Report, codec: TextCodec | None) -> None:
-        """`codec` is one that is stored with a model; without it, vocabularies are learnt from the training text."""
+    def __init__(self, settings: TranslationSettings, codec: TextCodec | None, level: int) -> None:
+        """`codec` is one that is stored with a model; without it, vocabularies are learnt from the training text.
+
+        What is read is logged with `level`.
+        """
         self.settings = settings
         self.maximum_length = settings.maximum_length
-        self._report = report
+        self._level = level
         self._evaluated: dict[str, list[Pair]] = {}
         if codec is not None:
             self.codec = codec
@@ -90,7 +93,7 @@ class PairsTask(Task):
     def training_pairs(self) -> EncodedPairs:
         """The training pairs as ids, encoded on first use unless the cache holds them."""
         pairs = self._encoded_pairs("encoding the training text, once")
-        self._report(f"{self._name('train')}: {len(pairs):,} pairs{_list_counts(', left out ', pairs.skipped)}")
+        log.log(self._level, f"{self._name('train')}: {len(pairs):,} pairs{_list_counts(', left out ', pairs.skipped)}")
         return pairs
 
     @property
@@ -157,8 +160,8 @@ class PairsTask(Task):
         for side, chosen in (("source", self.settings.source_tokens), ("target", self.settings.target_tokens)):
             pairs = self._read_training(f"counting the {chosen.kind} of the {side}s, once")
             lines: Iterator[str] = (getattr(pair, side) for pair in pairs)
-            vocabulary = learn_vocabulary(lines, chosen, self._report)
-            self._report(f"{self._name(f'{side}_tokens')}: {len(vocabulary):,} tokens in the vocabulary")
+            vocabulary = learn_vocabulary(lines, chosen)
+            log.log(self._level, f"{self._name(f'{side}_tokens')}: {len(vocabulary):,} tokens in the vocabulary")
             learnt.append(vocabulary)
         return TextCodec(*learnt)
 
@@ -184,7 +187,9 @@ class PairsTask(Task):
         return PairFilter(self.settings.maximum_length, self.settings.maximum_ratio)
 
     def _read_training(self, activity: str) -> Iterator[Pair]:
-        return with_progress(self._read("train"), self._report, activity)
+        """Yield the training pairs, and tell how many there have been where that takes long."""
+        with Bar(activity, unit="pairs") as bar:
+            yield from bar.over(self._read("train"))
 
     def _evaluation_pairs(self, split: str) -> list[Pair]:
         """Return the pairs to evaluate on. No reference may be empty; of the training text, such pairs are not used."""
@@ -199,7 +204,7 @@ class PairsTask(Task):
                 else:
                     num_empty += 1
             if num_empty:
-                self._report(f"{self._name(split)}: left out {num_empty:,} with an empty reference")
+                log.log(self._level, f"{self._name(split)}: left out {num_empty:,} with an empty reference")
             limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
             if limit is not None and limit < len(pairs):
                 pairs = [pairs[place] for place in _spread(len(pairs), limit)]
@@ -222,7 +227,7 @@ class PairsTask(Task):
             "with an empty source": sum(source == 0 for source, _ in lengths),
             f"longer than {longest} tokens": sum(max(pair) > longest for pair in lengths),
         }
-        self._report(f"{self._name(split)}: {len(lengths):,} pairs{_list_counts(', all kept: ', counts)}")
+        log.log(self._level, f"{self._name(split)}: {len(lengths):,} pairs{_list_counts(', all kept: ', counts)}")
 
 
 class PairsFromFiles(PairsTask):
@@ -231,11 +236,11 @@ class PairsFromFiles(PairsTask):
     def __init__(
         self,
         settings: TranslationSettings,
-        report: Report = lambda line: None,
         cache: Path | None = None,
         codec: TextCodec | None = None,
+        level: int = logging.DEBUG,
     ) -> None:
-        super().__init__(settings, report, codec)
+        super().__init__(settings, codec, level)
         self._cache = cache
 
     def section(self) -> dict[str, Any]:

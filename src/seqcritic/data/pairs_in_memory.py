@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from seqcritic.contracts.task import Task
 from seqcritic.data.codecs.text import TextCodec
-from seqcritic.data.pairs import PairsTask, Report
+from seqcritic.data.pairs import PairsTask
 from seqcritic.data.parallel import Pair, clean_pair, is_text, pair_in_lines
 from seqcritic.data.token_cache import EncodedPairs, encoded_in_memory
 from seqcritic.errors import UserError
@@ -37,7 +38,6 @@ def pairs(
     valid_size: int | None = None,
     test_size: int | None = None,
     codec: TextCodec | None = None,
-    report: Report = lambda line: None,
 ) -> Task:
     """Return a task of pairs that are at hand.
 
@@ -47,7 +47,7 @@ def pairs(
 
     Without `valid`, some 5 % of `train` are held out, at most 1,000 pairs, chosen by a hash of their sources.
     `source_tokens` and `target_tokens` are settings such as {"kind": "subwords", "size": 8000}; `codec`, that of a
-    trained model, is used instead of them. `report` is told how many pairs there are and what was left out.
+    trained model, is used instead of them.
     """
     if codec is not None:
         if source_tokens is not None or target_tokens is not None:
@@ -68,7 +68,7 @@ def pairs(
     splits = {split: read_given(found, split, fields) for split, found in given.items() if found is not None}
     if "valid" not in splits:
         splits["train"], splits["valid"] = hold_out(splits["train"])
-    return PairsInMemory(splits, settings, report, codec)
+    return PairsInMemory(splits, settings, codec)
 
 
 class PairsInMemory(PairsTask):
@@ -78,10 +78,9 @@ class PairsInMemory(PairsTask):
         self,
         splits: Mapping[str, list[Pair]],
         settings: TranslationSettings,
-        report: Report,
         codec: TextCodec | None = None,
     ) -> None:
-        super().__init__(settings, report, codec)
+        super().__init__(settings, codec, logging.INFO)
         self._splits = splits
 
     def _name(self, setting: str) -> str:

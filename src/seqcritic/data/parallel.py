@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -14,8 +13,6 @@ from seqcritic.data.words import without_reserved
 from seqcritic.errors import UserError
 from seqcritic.settings.data import PairFiles
 
-REPORT_SECONDS = 5.0
-PAIRS_BETWEEN_LOOKS = 5_000
 # A model that had learnt to write line breaks would answer one line with two.
 WITHOUT_LINES = str.maketrans("\r\n", "  ")
 
@@ -70,16 +67,6 @@ def read_pairs(files: PairFiles, key: str) -> Iterator[Pair]:
         setting = f"{key}.pairs"
         read = _read_tsv if _format_of(path, setting) == ".tsv" else _read_jsonl
         yield from map(clean_pair, read(path, setting))
-
-
-def with_progress(pairs: Iterable[Pair], report: Callable[[str], None], activity: str) -> Iterator[Pair]:
-    """Pass the pairs on and say every few seconds how many there have been; `report` may raise to break off."""
-    last = time.monotonic()
-    for number, pair in enumerate(pairs, start=1):
-        if number % PAIRS_BETWEEN_LOOKS == 0 and time.monotonic() - last >= REPORT_SECONDS:
-            last = time.monotonic()
-            report(f"{activity}: {number:,} pairs so far")
-        yield pair
 
 
 def clean_pair(pair: Pair) -> Pair:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import lzma
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from seqcritic.data.corruption import derive_seed
 from seqcritic.data.text import read_all_lines
 from seqcritic.data.windows import Windows
 from seqcritic.errors import UserError
+from seqcritic.progress import log
 from seqcritic.settings.data import EMBEDDED, SPLITS, SpellingSettings
 
 EMBEDDED_FILE = Path(__file__).with_name("embedded.txt.xz")
@@ -28,11 +30,11 @@ class SpellingTask(Task):
 
     codec: SpellingCodec
 
-    def __init__(self, settings: SpellingSettings, report: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(self, settings: SpellingSettings, level: int = logging.DEBUG) -> None:
         self.settings = settings
         self.codec = SpellingCodec(settings.length)
         self.maximum_length = settings.length
-        self._report = report
+        self._level = level
         self._splits: dict[str, Windows] = {}
 
     def section(self) -> dict[str, Any]:
@@ -56,7 +58,7 @@ class SpellingTask(Task):
                     "characters; give longer text or a smaller data.length"
                 )
             skipped = f", {windows.num_short} too short" if windows.num_short else ""
-            self._report(f"data.{split}: {len(windows):,} windows of {settings.length} characters{skipped}")
+            log.log(self._level, f"data.{split}: {len(windows):,} windows of {settings.length} characters{skipped}")
             self._splits[split] = windows
         return self._splits[split]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from typing import Any
 
 from seqcritic.contracts.codec import Codec, codec_from_dict
@@ -18,15 +18,18 @@ from seqcritic.settings.data import OwnTaskSettings, SpellingSettings, Translati
 
 def build_task(
     settings: SpellingSettings | TranslationSettings | OwnTaskSettings,
-    report: Callable[[str], None] = lambda line: None,
     codec: Codec | dict[str, Any] | None = None,
+    level: int = logging.DEBUG,
 ) -> Task:
-    """Return the task of the settings; `codec` is the one of a model, or what is stored of it, where there is one."""
+    """Return the task of the settings; `codec` is the one of a model, or what is stored of it, where there is one.
+
+    What is read is logged with `level`: to train on it is worth a line, to read it again is not.
+    """
     if isinstance(settings, OwnTaskSettings):
         return part_class(TASKS, settings.task)(**settings.arguments)
     if isinstance(settings, SpellingSettings):
-        return SpellingTask(settings, report)  # its alphabet is fixed, its windows are of the settings' length
+        return SpellingTask(settings, level)  # its alphabet is fixed, its windows are of the settings' length
     known = codec_from_dict(codec) if isinstance(codec, dict) else codec
     if known is not None and not isinstance(known, TextCodec):
         raise UserError(f"data.task=translation reads text in two vocabularies; the model has a {type(known).__name__}")
-    return PairsFromFiles(settings, report, codec=known)
+    return PairsFromFiles(settings, codec=known, level=level)

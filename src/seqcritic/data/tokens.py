@@ -9,7 +9,7 @@ import hashlib
 import heapq
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from seqcritic.data.vocabulary import END, END_TEXT
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, join_words, split_words
 from seqcritic.errors import UserError
+from seqcritic.progress import log
 from seqcritic.settings.data import TokenSettings
 
 UNKNOWN = 1
@@ -156,13 +157,13 @@ class SubwordVocabulary:
         return piece if "\N{REPLACEMENT CHARACTER}" in text else text.replace(" ", WORD_START)
 
 
-def learn_vocabulary(lines: Iterable[str], settings: TokenSettings, report: Callable[[str], None]) -> TextVocabulary:
+def learn_vocabulary(lines: Iterable[str], settings: TokenSettings) -> TextVocabulary:
     """Return the vocabulary that a side of the training text has under the settings; the lines are read once."""
     if settings.kind == "subwords":
-        clean = bounded_lines((_clean(line, settings.lowercase) for line in lines), MOST_LEARNT_BYTES, report)
+        clean = bounded_lines((_clean(line, settings.lowercase) for line in lines), MOST_LEARNT_BYTES)
         return SubwordVocabulary(_train_subwords(clean, settings), settings.lowercase)
     split = (_split(line, settings.kind, settings.lowercase) for line in lines)
-    counts = count_words(split, MOST_COUNTED, report)
+    counts = count_words(split, MOST_COUNTED)
     # In a text that others have cut to their vocabulary, the unknown word is no word.
     counts.pop(UNKNOWN_TEXT, None)
     frequent = ((-count, word) for word, count in counts.items() if count >= settings.minimum_count)
@@ -170,7 +171,7 @@ def learn_vocabulary(lines: Iterable[str], settings: TokenSettings, report: Call
     return WordVocabulary(settings.kind, settings.lowercase, [word for _, word in chosen])
 
 
-def count_words(lines: Iterable[Sequence[str]], most: int, report: Callable[[str], None]) -> Counter[str]:
+def count_words(lines: Iterable[Sequence[str]], most: int) -> Counter[str]:
     """Count words; whenever there are more than `most`, drop the rarest (lossy counting, Manku and Motwani 2002).
 
     The k-th time, words counted at most k times are dropped, so a count is too low by at most the number of times.
@@ -182,11 +183,11 @@ def count_words(lines: Iterable[Sequence[str]], most: int, report: Callable[[str
         while len(counts) > most:
             dropped += 1
             counts = Counter({word: count for word, count in counts.items() if count > dropped})
-            report(f"more than {most:,} different words: those seen at most {dropped} times so far were forgotten")
+            log.info(f"more than {most:,} different words: those seen at most {dropped} times so far were forgotten")
     return counts
 
 
-def bounded_lines(lines: Iterable[str], most_bytes: int, report: Callable[[str], None]) -> Iterator[str]:
+def bounded_lines(lines: Iterable[str], most_bytes: int) -> Iterator[str]:
     """Yield the lines; once the different words in them exceed so many bytes, without words never seen before.
 
     The library that learns subwords keeps over a hundred times these bytes. Words that first appear after hundreds of
@@ -201,7 +202,7 @@ def bounded_lines(lines: Iterable[str], most_bytes: int, report: Callable[[str],
             num_bytes += sum(len(word.encode()) for word in new)
             seen |= new
             if num_bytes >= most_bytes:
-                report(f"subwords are learnt from the first {len(seen):,} different words, later ones are too rare")
+                log.info(f"subwords are learnt from the first {len(seen):,} different words, later ones are too rare")
             yield line
         else:
             yield " ".join(word for word in words if word in seen)

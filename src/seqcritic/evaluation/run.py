@@ -15,7 +15,7 @@ from seqcritic.decoding.search import GREEDY, AnySearch
 from seqcritic.errors import UserError
 from seqcritic.evaluation.bootstrap import interval
 from seqcritic.evaluation.evaluate import name_references, predict_batches, score_predictions, signature, surrogate
-from seqcritic.evaluation.progress_bar import ProgressBar, without_progress
+from seqcritic.progress import Bar, set_up_logging
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
 from seqcritic.settings.io import Overrides, override, settings_from
@@ -53,22 +53,21 @@ def evaluate(
     split: str = "test",
     overrides: Overrides = (),
     search: AnySearch = GREEDY,
-    progress_bar: ProgressBar = without_progress,
     device: DeviceName = "auto",
 ) -> RunEvaluation:
     """Evaluate the best actor of a run or model on a split of its data, or of the data that overrides name.
 
     Overrides are `data.key=value`s, or a dictionary such as {"data.test.pairs": ["new.tsv"]}.
     """
+    set_up_logging()
     if split not in SPLITS:
         raise UserError(f"split: no split '{split}'; there are {', '.join(SPLITS)}")
     model, task = load_for_evaluation(place, overrides, device)
     search = model.resolve(search)
     evaluation_set = task.evaluation_set(split)
-    batches = progress_bar(f"{search.describe()} on {split}", evaluation_set.batches)
-    return evaluate_predictions(
-        model, task, split, evaluation_set, search, predict_batches(model.actor, task, batches, search)
-    )
+    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar:
+        predictions = predict_batches(model.actor, task, bar.over(evaluation_set.batches, len), search)
+    return evaluate_predictions(model, task, split, evaluation_set, search, predictions)
 
 
 def evaluate_predictions(

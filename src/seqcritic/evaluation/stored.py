@@ -15,10 +15,10 @@ from typing import Any
 
 from seqcritic.decoding.search import GREEDY, Search
 from seqcritic.evaluation.evaluate import predict_batches, signature
-from seqcritic.evaluation.progress_bar import ProgressBar, without_progress
 from seqcritic.evaluation.run import RunEvaluation, evaluate_predictions, load_for_evaluation
 from seqcritic.evaluation.tuning import tune_model
 from seqcritic.files import seal, unseal, write_whole
+from seqcritic.progress import Bar
 
 EVALUATIONS_FOLDER = "evaluations"
 
@@ -27,9 +27,10 @@ class StoredEvaluations:
     """Evaluates the best actor of a run on its text or on what overrides name, and reads what it has evaluated
     before."""
 
-    def __init__(self, run: Path, progress_bar: ProgressBar = without_progress, overrides: Sequence[str] = ()) -> None:
+    def __init__(self, run: Path, label: str = "", overrides: Sequence[str] = ()) -> None:
+        """`label` stands before the titles of bars."""
         self.folder = run / EVALUATIONS_FOLDER
-        self.progress_bar = progress_bar
+        self.label = f"{label}: " if label else ""
         self.model, self.task = load_for_evaluation(run, overrides)
         # Evaluating on other text leaves what is stored of the run's own.
         self.suffix = f"-{sha256(repr(sorted(overrides)).encode()).hexdigest()[:8]}" if overrides else ""
@@ -39,8 +40,8 @@ class StoredEvaluations:
         test = self.task.evaluation_set("test")
 
         def predict() -> list[str]:
-            batches = self.progress_bar(f"{search.describe()} on test", test.batches)
-            return predict_batches(self.model.actor, self.task, batches, search)
+            with Bar(f"{self.label}{search.describe()} on test", len(test), "sentences") as bar:
+                return predict_batches(self.model.actor, self.task, bar.over(test.batches, len), search)
 
         name = f"test-{search.describe().replace(' ', '-')}"
         predictions = self._remember(name, self._key("test", len(test.references), search), predict)
@@ -51,7 +52,7 @@ class StoredEvaluations:
         key = self._key("valid", len(self.task.evaluation_set("valid").references), Search(width))
 
         def tune() -> dict[str, Any]:
-            best, scores = tune_model(self.model, self.task, width, self.progress_bar)
+            best, scores = tune_model(self.model, self.task, width, label=self.label)
             return {"rho": best, "scores": {f"{rho:g}": score for rho, score in scores.items()}}
 
         return Search(width, self._remember(f"valid-beam-{width}-rho", key, tune)["rho"])

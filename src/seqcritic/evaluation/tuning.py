@@ -10,8 +10,8 @@ from seqcritic.contracts.task import Task
 from seqcritic.decoding.search import Search, find_several
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import score_predictions
-from seqcritic.evaluation.progress_bar import ProgressBar, without_progress
 from seqcritic.evaluation.run import load_for_evaluation
+from seqcritic.progress import Bar, set_up_logging
 from seqcritic.settings.io import Overrides
 from seqcritic.settings.tree import DeviceName
 from seqcritic.training.model import Model, Places
@@ -26,29 +26,33 @@ def tune_length_reward(
     place: Places | Model,
     width: int,
     overrides: Overrides = (),
-    progress_bar: ProgressBar = without_progress,
     device: DeviceName = "auto",
     refill: bool = False,
 ) -> tuple[float, dict[float, float]]:
     """Return the best ρ of a run or model on the validation set, and the score of every ρ tried."""
+    set_up_logging()
     if width == 1:
-        raise UserError("--tune-rho: greedy search has no length reward; give --beam with a width of at least 2")
+        raise UserError("beam: greedy search has no length reward to tune; give a width of at least 2")
     model, task = load_for_evaluation(place, overrides, device)
-    return tune_model(model, task, width, progress_bar, refill)
+    return tune_model(model, task, width, refill)
 
 
 def tune_model(
-    model: Model, task: Task, width: int, progress_bar: ProgressBar = without_progress, refill: bool = False
+    model: Model, task: Task, width: int, refill: bool = False, label: str = ""
 ) -> tuple[float, dict[float, float]]:
-    """Return the best ρ of a model on the validation set of a task, and the score of every ρ tried."""
+    """Return the best ρ of a model on the validation set of a task, and the score of every ρ tried.
+
+    `label` stands before the title of the bar.
+    """
     metric = model.score
     valid = task.evaluation_set("valid")
     search = Search(width, refill=refill)
-    found = [
-        hypotheses
-        for batch in progress_bar(f"{search.describe()} on valid", valid.batches)
-        for hypotheses in find_several(model.actor, batch.sources, batch.source_mask, search, ALL)
-    ]
+    with Bar(f"{label}{search.describe()} on valid", len(valid), "sentences") as bar:
+        found = [
+            hypotheses
+            for batch in bar.over(valid.batches, len)
+            for hypotheses in find_several(model.actor, batch.sources, batch.source_mask, search, ALL)
+        ]
 
     def score(rho: float) -> float:
         best = [

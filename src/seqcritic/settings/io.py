@@ -122,7 +122,7 @@ def read_settings_file(path: Path) -> Settings:
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path} is not as seqcritic wrote it ({error}); put back a copy, or remove it and give the run's own "
-            "command again, which writes it anew; other settings need another --out"
+            "command again, which writes it anew; other settings need another folder"
         ) from None
     if is_sealed(text):
         _find_start(tree, path.parent)

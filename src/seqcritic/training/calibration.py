@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from seqcritic.contracts.task import Task
 from seqcritic.evaluation.evaluate import build_score
+from seqcritic.progress import Bar
 from seqcritic.settings.io import with_method
 from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import load_weights
@@ -28,7 +29,6 @@ CRITIC, TRAIN = "critic", "train"  # phases: an update of the critic's pre-train
 # The rate does not change the time of an update; a small one keeps the actor what it is.
 LEARNING_RATE = 1e-4
 
-StepsProgress = Callable[[str, int], Iterable[int]]
 Variant = tuple[Settings, str]  # settings and the phase of the update
 
 
@@ -38,7 +38,6 @@ def measure_seconds(
     task: Task,
     warm_up_updates: int,
     rounds: int,
-    progress_bar: StepsProgress = lambda title, count: range(count),
     variants: Mapping[str, Variant] | None = None,
 ) -> dict[str, float]:
     """Return the median seconds of an update of likelihood and of every label, of which `critic` may be one.
@@ -54,16 +53,18 @@ def measure_seconds(
         load_start_actor(settings, warm.networks.actor, task.codec)
     else:
         warm.start_phase("actor")
-        for _ in progress_bar("an actor to measure with", warm_up_updates):
-            clock.time_update(warm, settings.phases.actor.learning_rate, 0.0)
+        with Bar("an actor to measure with", warm_up_updates, "steps") as bar:
+            for _ in bar.over(range(warm_up_updates)):
+                clock.time_update(warm, settings.phases.actor.learning_rate, 0.0)
     learners = {label: clock.learner(own) for label, (own, _) in timed.items()}
     for label, learner in learners.items():
         load_weights(learner.networks.actor, warm.actor_weights(), "the actor to measure with")
         learner.start_phase(timed[label][1])
     seconds: dict[str, list[float]] = {label: [] for label in learners}
-    for made in progress_bar("what updates cost", rounds):
-        for label, learner in learners.items():
-            seconds[label].append(clock.time_update(learner, LEARNING_RATE, made / rounds))
+    with Bar("what updates cost", rounds, "steps") as bar:
+        for made in bar.over(range(rounds)):
+            for label, learner in learners.items():
+                seconds[label].append(clock.time_update(learner, LEARNING_RATE, made / rounds))
     return {label: statistics.median(found) for label, found in seconds.items()}
 
 

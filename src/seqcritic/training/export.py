@@ -41,7 +41,7 @@ def export(
     """
     target = Path(out)
     if target.exists():
-        raise UserError(f"--out: {target} exists already; remove it, or give another folder")
+        raise UserError(f"out: {target} exists already; remove it, or give another folder")
     model = load_model(run, "cpu")
     if not model.description["progress"]["finished"]:
         raise UserError(f"{run} is not finished; let it finish, then export it")
@@ -56,7 +56,7 @@ def export(
         half=half,
         results=(*_stored_results(run), *(read_result(path) for path in results)),
     )
-    text = read_text(card, "--card") if card is not None else write_card(origin)
+    text = read_text(card, "card") if card is not None else write_card(origin)
     groups = {"actor": _halve(model, weights) if half else weights}
     write_folder(target, groups, describe(model), {CARD_FILE: text})
     return target
@@ -103,7 +103,7 @@ def text_names(settings: Settings) -> dict[str, list[str]]:
 def read_result(path: str | Path) -> TestResult:
     """Return the figures that `evaluate --json` has printed into a file, by the file's name."""
     try:
-        found = unseal(json.loads(read_text(path, "--result")))
+        found = unseal(json.loads(read_text(path, "result")))
         name, score, (low, high), num_sentences, signature = (found[field] for field in RESULT_FIELDS)
         return TestResult(
             Path(path).stem, str(name), float(score), (float(low), float(high)), int(num_sentences), str(signature)
@@ -111,9 +111,7 @@ def read_result(path: str | Path) -> TestResult:
     except UserError:
         raise
     except (ValueError, KeyError, TypeError):
-        raise UserError(
-            f"--result: {path} is not what seqcritic evaluate --json prints; let it print it anew"
-        ) from None
+        raise UserError(f"result: {path} is not what seqcritic evaluate --json prints; let it print it anew") from None
 
 
 def read_text(path: str | Path, option: str) -> str:
@@ -154,18 +152,18 @@ def _halve(model: Model, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     try:
         batches = model.task.evaluation_set("valid").batches
     except UserError as error:
-        raise UserError(f"--half compares predictions on the validation text: {error}") from None
+        raise UserError(f"half: it compares predictions on the validation text: {error}") from None
     full = {name: weight.clone() for name, weight in weights.items()}
     halved = {name: weight.half() for name, weight in full.items()}
     before = _predict_sample(model, batches)
-    load_weights(model.actor, halved, "--half")
+    load_weights(model.actor, halved, "half")
     after = _predict_sample(model, batches)
-    load_weights(model.actor, full, "--half")
+    load_weights(model.actor, full, "half")
     num_different = sum(one != other for one, other in zip(before, after, strict=True))
     if num_different:
         raise UserError(
-            f"--half: {num_different:,} of {len(before):,} predictions of validation sentences would change; export "
-            "without --half"
+            f"half: {num_different:,} of {len(before):,} predictions of validation sentences would change; export "
+            "without it"
         )
     return halved
 

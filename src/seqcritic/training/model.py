@@ -105,7 +105,7 @@ class Model:
         pieces = [self.codec.cut(line) for line in lines]
         if any(len(parts) > 1 for parts in pieces):
             longest = max(lines, key=len)
-            raise UserError(f"--nbest: this model takes a line as long as '{longest[:40]}…' in several pieces")
+            raise UserError(f"n-best: this model takes a line as long as '{longest[:40]}…' in several pieces")
         whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
         sources, mask = self.codec.encode_sources([piece for piece, _ in whole])
         found = find_several(self.actor, sources, mask, search, num_best)

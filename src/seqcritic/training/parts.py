@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from dataclasses import dataclass
 
 from seqcritic.contracts.actor import Actor
@@ -27,12 +27,12 @@ class Parts:
     critic: Critic | None = None
 
 
-def recipe_parts(settings: Settings, processes: Processes, report: Callable[[str], None]) -> Parts:
+def recipe_parts(settings: Settings, processes: Processes) -> Parts:
     """Return the parts that the settings of a recipe describe; of several processes the first reads the text first."""
     if not isinstance(settings.data, OwnTaskSettings):
         build_score(settings)  # a fault of the score is told before the text is read
     with processes.one_before_the_rest():
-        task = build_task(settings.data, report)
+        task = build_task(settings.data, level=logging.INFO)
         task.fingerprint()
     networks = recipe_networks(settings, task.codec.num_source_tokens, task.codec.num_target_tokens)
     return Parts(networks.actor, task, build_score(settings, task.codec), networks.critic)

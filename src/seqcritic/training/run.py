@@ -14,6 +14,7 @@ from typing import Any
 
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
 from seqcritic.methods.build import assemble_networks
+from seqcritic.progress import Bar, log
 from seqcritic.settings.io import relative_to_folder
 from seqcritic.settings.tree import CriticPhaseSettings, PhaseSettings, Settings
 from seqcritic.training.averaging import KeptActors
@@ -26,7 +27,6 @@ from seqcritic.training.checkpoint import (
     weights_of,
     write_folder,
 )
-from seqcritic.training.display import Display
 from seqcritic.training.distributed import Processes
 from seqcritic.training.explained_variance import warning
 from seqcritic.training.held_out import HeldOut
@@ -37,7 +37,7 @@ from seqcritic.training.phases import in_updates, learning_rate, planned_phases,
 from seqcritic.training.progress import Progress
 from seqcritic.training.rewards import prepare_score
 from seqcritic.training.start import load_start_actor, load_start_critic, network_digest
-from seqcritic.training.tracking import SilentTracker, Tracker
+from seqcritic.training.tracking import SilentTracker, Tracker, loss_terms
 
 
 class Run:
@@ -48,7 +48,6 @@ class Run:
         settings: Settings,
         parts: Parts,
         folder: Path,
-        display: Display,
         processes: Processes,
         callbacks: Sequence[Callback] = (),
         optimiser: MakeOptimiser = adam,
@@ -58,7 +57,6 @@ class Run:
         self.callbacks = callbacks if processes.is_first else ()
         self.stopped = ""  # why somebody asked the run to end early
         self.folder = folder
-        self.display = display
         self.processes = processes
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
         with processes.one_before_the_rest():
@@ -73,7 +71,7 @@ class Run:
         self.progress = Progress()
         self.started_from: dict[str, str] = {}  # digests of the networks that the run began with
         self.held_out = HeldOut(settings, self.task, self.score, networks, processes, self._handle_own_signal)
-        self._news = ""  # the last validation score, for the display
+        self._news = ""  # the last validation score, for the bar
         self._saved_at = time.monotonic()
         if not self._restore():
             self._start_from_trained()
@@ -142,24 +140,23 @@ class Run:
         rules: PhaseSettings = getattr(self.plan.phases, phase)
         progress = self.progress
         cost = update_cost(self.settings, phase)
-        self.display.start_phase(phase, progress.update, rules.updates)
+        log.info(f"phase {phase}: update {progress.update} of {rules.updates}")
         self._tell("on_phase", phase)
-        started, done_before = time.monotonic(), progress.update
-        while True:
-            clock = time.monotonic()
-            self._evaluate_if_due(phase, rules)
-            ended = progress.update >= rules.updates or self._should_end(phase, rules) or self._was_stopped(phase)
-            if not ended:
-                self._update(phase, rules, cost)
-            progress.seconds += time.monotonic() - clock
-            if ended:
-                break
-            means = self._log(phase) if progress.update % self.settings.training.log_every == 0 else {}
-            rate = (progress.update - done_before) / (time.monotonic() - started)
-            self.display.advance(progress.update, rate, means, self._news)
-            self._handle_signal()
-            if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
-                self._save()
+        with Bar(phase, rules.updates, start=progress.update, pace=True) as bar:
+            while True:
+                clock = time.monotonic()
+                self._evaluate_if_due(phase, rules)
+                ended = progress.update >= rules.updates or self._should_end(phase, rules) or self._was_stopped(phase)
+                if not ended:
+                    self._update(phase, rules, cost)
+                progress.seconds += time.monotonic() - clock
+                if ended:
+                    break
+                due = progress.update % self.settings.training.log_every == 0
+                bar.update(progress.update, self._news, loss_terms(self._log(phase)) if due else None, now=due)
+                self._handle_signal()
+                if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
+                    self._save()
 
     def _update(self, phase: str, rules: PhaseSettings, cost: float) -> None:
         progress, size = self.progress, self.settings.training.batch * self.processes.size
@@ -211,7 +208,7 @@ class Run:
             scores = {"valid_score": score, "best_score": progress.best_score} | fit | explained
             self._write("valid", phase, scores)
             self._news = f"valid {self.score.name} {score:.2f} (best {progress.best_score:.2f})"
-            self.display.line(f"{phase} {progress.update}: {self._news}")
+            log.info(f"{phase} {progress.update}: {self._news}")
         self._keep_snapshot(phase)
         progress.evaluated_at = progress.update
         self._tell("on_evaluation", scores)
@@ -226,7 +223,10 @@ class Run:
             raise self._located(error, phase, self.progress.update) from None
         self.progress.explained_variance = share
         text = warning(share) if phase == "train" and self.progress.update == 0 else ""
-        self.display.line(text or f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
+        if text:
+            log.warning(text)
+        else:
+            log.info(f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
         return {"held_out_explained_variance": share}
 
     def _token_correlation(self, rules: PhaseSettings) -> dict[str, float]:
@@ -235,7 +235,7 @@ class Run:
             return {}
         found = self.held_out.token_correlation()
         self.progress.curve.append([self.progress.update, found])
-        self.display.line(f"critic {self.progress.update}: token values correlate with the true ones by {found:.2f}")
+        log.info(f"critic {self.progress.update}: token values correlate with the true ones by {found:.2f}")
         return {"token_correlation": found}
 
     def _average(self) -> None:
@@ -247,7 +247,7 @@ class Run:
         self.learner.best_actor = self.learner.actor_weights()
         score, number = self.held_out.score("valid"), len(self.kept)
         self._write("average", self.phases[self.progress.phase], {"average_score": score, "actors": float(number)})
-        self.display.line(f"the mean of {number} actors: valid {self.score.name} {score:.2f}")
+        log.info(f"the mean of {number} actors: valid {self.score.name} {score:.2f}")
 
     def _is_better(self, score: float, best: float) -> bool:
         return score > best if self.score.higher_is_better else score < best
@@ -259,13 +259,13 @@ class Run:
         size, batch = self.task.epoch_size or 0, self.settings.training.batch * self.processes.size
         reason = reason_to_end(rules, self.progress, self.score.higher_is_better, size / batch)
         if reason:
-            self.display.line(f"phase {phase} ends at update {self.progress.update}: {reason}")
+            log.info(f"phase {phase} ends at update {self.progress.update}: {reason}")
         return bool(reason)
 
     def _was_stopped(self, phase: str) -> bool:
         """Whether a callback asked for the end."""
         if self.stopped:
-            self.display.line(f"phase {phase} ends at update {self.progress.update}: {self.stopped}")
+            log.info(f"phase {phase} ends at update {self.progress.update}: {self.stopped}")
         return bool(self.stopped)
 
     def _log(self, phase: str) -> dict[str, float]:
@@ -333,11 +333,11 @@ class Run:
             return False
         description = read_description(latest)
         if description["data"] != self.fingerprint:
-            raise UserError(f"{self.folder}: the text has changed since this run began; give another --out")
+            raise UserError(f"{self.folder}: the text has changed since this run began; give another folder")
         if description.get("processes", 1) != self.processes.size:
             raise UserError(
                 f"{self.folder}: this run began with {description.get('processes', 1)} process(es), not "
-                f"{self.processes.size}; resume it with as many, or give another --out"
+                f"{self.processes.size}; resume it with as many, or give another folder"
             )
         self.started_from = description.get("start", {})
         groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
@@ -349,7 +349,7 @@ class Run:
                 self.kept.load_tensors(groups["kept"])
         except (KeyError, TypeError) as error:
             raise UserError(f"{latest} is damaged ({error}); remove it and go on from the one before") from None
-        self.display.line(f"resuming from {latest}")
+        log.info(f"resuming from {latest}")
         return True
 
     def _start_from_trained(self) -> None:

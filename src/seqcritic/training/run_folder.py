@@ -69,7 +69,7 @@ class RunFolder:
         except BlockingIOError:
             raise UserError(f"{self.folder}: another process is training in this folder") from None
         except OSError as error:
-            raise UserError(f"--out: cannot use {self.folder}: {error.strerror or error}") from None
+            raise UserError(f"out: cannot use {self.folder}: {error.strerror or error}") from None
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -88,7 +88,7 @@ def check_settings(folder: Path, settings: Settings) -> None:
     if not config.exists() and trained is None:
         for name in (METRICS_FILE, CHECKPOINTS_FOLDER, MODEL_FOLDER):
             if (folder / name).exists():
-                raise UserError(f"{folder} has a {name} but no {CONFIG_FILE}; give another --out")
+                raise UserError(f"{folder} has a {name} but no {CONFIG_FILE}; give another folder")
         return
     stored = read_settings(folder) if config.exists() or trained is None else settings_from(trained["settings"])
     moved = [key for key in differing(settings, stored) if _has_moved(key, settings, stored, trained)]
@@ -96,7 +96,7 @@ def check_settings(folder: Path, settings: Settings) -> None:
     if others:
         raise UserError(
             f"{folder} holds a run with other settings ({'; '.join(others)}); "
-            "give another --out, or the same settings to resume"
+            "give another folder, or the same settings to resume"
         )
     if not config.exists():
         _write_config(folder, settings)
@@ -144,4 +144,4 @@ def _write_config(folder: Path, settings: Settings) -> None:
     try:
         write_settings(settings, folder / CONFIG_FILE)
     except OSError as error:
-        raise UserError(f"--out: cannot write {folder / CONFIG_FILE}: {error.strerror or error}") from None
+        raise UserError(f"out: cannot write {folder / CONFIG_FILE}: {error.strerror or error}") from None

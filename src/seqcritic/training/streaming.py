@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from seqcritic.errors import UserError
 
@@ -41,29 +37,6 @@ def arriving_lines(descriptor: int) -> Iterator[list[str]]:
             raise fault
         if not chunk:
             return
-
-
-class LineProgress:
-    """A line counter on standard error, where a person watches and the predictions go elsewhere."""
-
-    def __init__(self) -> None:
-        watched = sys.stderr.isatty() and not sys.stdout.isatty()
-        self._progress = Progress(
-            TextColumn("{task.completed} lines"), TimeElapsedColumn(), console=Console(stderr=True), disable=not watched
-        )
-        self._task = self._progress.add_task("lines", total=None)
-
-    def __enter__(self) -> LineProgress:
-        """Start to show it."""
-        self._progress.start()
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        self._progress.stop()
-
-    def advance(self, count: int) -> None:
-        """Count some more lines."""
-        self._progress.advance(self._task, count)
 
 
 def _decode(line: bytes, number: int) -> str:

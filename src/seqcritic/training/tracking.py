@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,14 @@ Record = dict[str, Any]
 NAMES = ("kind", "phase")
 NUMBERS = ("update", "total_updates", "compute", "seconds")
 NUMBERS_OF_KIND = {"valid": ("valid_score", "best_score")}
+SHOWN = (
+    ("likelihood_loss", "ll"),
+    ("actor_loss", "actor"),
+    ("critic_loss", "critic"),
+    ("td_error", "td"),
+    ("explained_variance", "explained"),
+    ("sampled_return", "return"),
+)
 
 
 class SilentTracker:
@@ -38,7 +47,7 @@ class Tracker:
         try:
             with self.path.open("ab") as stream:
                 if stream.tell() < offset:
-                    raise UserError(f"{self.path} lacks records made before the checkpoint; give another --out")
+                    raise UserError(f"{self.path} lacks records made before the checkpoint; give another folder")
                 # Records after the checkpoint will be written again, the same.
                 stream.truncate(offset)
         except OSError as error:
@@ -68,6 +77,11 @@ class Tracker:
         """Flush what TensorBoard holds back."""
         if self._writer is not None:
             self._writer.close()
+
+
+def loss_terms(means: Mapping[str, float]) -> list[str]:
+    """Return the losses and what tells of the critic, each in two words."""
+    return [f"{short} {means[name]:.3g}" for name, short in SHOWN if name in means]
 
 
 def read_metrics(folder: Path) -> list[Record]:

@@ -6,17 +6,17 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 from seqcritic.native.kernels import describe
+from seqcritic.progress import log, set_up_logging, silence
 from seqcritic.settings.tree import Settings
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
-from seqcritic.training.display import Display, PlainDisplay, SilentDisplay
 from seqcritic.training.distributed import Processes, join_processes
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import MakeOptimiser, adam
@@ -29,40 +29,36 @@ from seqcritic.training.start import check_start
 PARENT_VARIABLE = "SEQCRITIC_PARENT"  # set by `compare`: a run whose comparison was killed stops too
 
 
-def train(
-    settings: Settings, out: str | Path, display: Display | None = None, callbacks: Sequence[Callback] = ()
-) -> Path:
+def train(settings: Settings, out: str | Path, callbacks: Sequence[Callback] = ()) -> Path:
     """Train one method through all its phases in the folder `out` and return the folder.
 
     Calling it again with the same settings resumes, or returns at once where the run is finished. `callbacks` are told
     of every event (training/callbacks.py).
     """
-    return train_in(Path(out), settings, partial(recipe_parts, settings), display, callbacks)
+    return train_in(Path(out), settings, partial(recipe_parts, settings), callbacks)
 
 
 def train_in(
     folder: Path,
     settings: Settings,
-    make_parts: Callable[[Processes, Callable[[str], None]], Parts],
-    display: Display | None = None,
+    make_parts: Callable[[Processes], Parts],
     callbacks: Sequence[Callback] = (),
     optimiser: MakeOptimiser = adam,
 ) -> Path:
     """Train what `make_parts` makes in a folder that no other process uses; the parts are made once it is ours."""
-    with join_processes() as processes:
-        chosen = (PlainDisplay() if display is None else display) if processes.is_first else SilentDisplay()
+    set_up_logging()
+    with join_processes() as processes, nullcontext() if processes.is_first else silence():
         try:
-            with closing(chosen), RunFolder(folder, settings) if processes.is_first else nullcontext() as run_folder:
+            with RunFolder(folder, settings) if processes.is_first else nullcontext() as run_folder:
                 if is_finished(folder):
-                    chosen.line(f"{folder} is finished; nothing to do")
+                    log.info(f"{folder} is finished; nothing to do")
                     return folder
                 set_up_process(settings.threads)
                 received: list[int] = []
                 processes.stop_signal = lambda: _why_stop(received)
                 if CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest() is None:
                     check_start(settings)
-                parts = make_parts(processes, chosen.line)
-                run = Run(settings, parts, folder, chosen, processes, callbacks, optimiser)
+                run = Run(settings, make_parts(processes), folder, processes, callbacks, optimiser)
                 if run_folder is not None:
                     run_folder.claim()
                 _go(run, received)
@@ -74,13 +70,13 @@ def train_in(
 
 
 def _go(run: Run, received: list[int]) -> None:
-    settings, processes, line = run.settings, run.processes, run.display.line
+    settings, processes = run.settings, run.processes
     together = f"{processes.size} processes of " if processes.size > 1 else ""
-    line(f"training {settings.method.label} in {run.folder} with {together}{settings.threads} thread(s)")
-    line(f"native kernels: {describe()}")
+    log.info(f"training {settings.method.label} in {run.folder} with {together}{settings.threads} thread(s)")
+    log.info(f"native kernels: {describe()}")
     with stop_signals(received):
         run.go()
-    line(f"finished: {run.folder}")
+    log.info(f"finished: {run.folder}")
 
 
 def _explained(error: LostProcess, folder: Path) -> LostProcess:

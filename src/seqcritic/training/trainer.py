@@ -25,13 +25,12 @@ from seqcritic.contracts.task import Task
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import build_score
 from seqcritic.models.build import build_actor, build_critic
+from seqcritic.progress import set_up_logging
 from seqcritic.scores.shared.function import FunctionScore, as_score
 from seqcritic.settings.data import OBJECT
 from seqcritic.settings.io import override, settings_from, with_method
 from seqcritic.settings.tree import Settings
 from seqcritic.training.callbacks import Callback
-from seqcritic.training.display import Display
-from seqcritic.training.distributed import Processes
 from seqcritic.training.learner import MakeOptimiser, adam, weights_generator
 from seqcritic.training.model import Model, load_model
 from seqcritic.training.parts import Parts
@@ -53,7 +52,6 @@ class Trainer:
         settings: Settings | Mapping[str, Any] | None = None,
         optimiser: MakeOptimiser = adam,
         callbacks: Sequence[Callback] = (),
-        display: Display | None = None,
     ) -> None:
         """Compose a run.
 
@@ -63,13 +61,14 @@ class Trainer:
         recurrent one. `settings`: what else a recipe says, by dotted keys or nested. `optimiser`: makes one of
         parameters; the learning rate is set at every update.
         """
+        set_up_logging()
         _require(isinstance(actor, Actor | str), "actor", actor, "an Actor (docs/own/actor.md), nor the name of one")
         _require(isinstance(task, Task), "task", task, "a Task (docs/own/data.md); seqcritic.pairs makes one of pairs")
         _require(critic is None or isinstance(critic, Critic), "critic", critic, "a Critic (contracts/critic.py)")
         named = isinstance(score, str | Score) or callable(score)
         _require(named, "score", score, "the name of a score, a Score or a function (docs/own/score.md)")
         self.out = Path(out)
-        self.optimiser, self.callbacks, self.display = optimiser, callbacks, display
+        self.optimiser, self.callbacks = optimiser, callbacks
         tree = _tree(settings)
         if isinstance(actor, str):
             tree["actor"] = {**tree.get("actor", {}), "kind": actor}
@@ -95,11 +94,7 @@ class Trainer:
 
         The actor that was passed is that of the model.
         """
-
-        def make_parts(processes: Processes, report: Callable[[str], None]) -> Parts:
-            return self.parts
-
-        train_in(self.out, self.settings, make_parts, self.display, self.callbacks, self.optimiser)
+        train_in(self.out, self.settings, lambda processes: self.parts, self.callbacks, self.optimiser)
         actor, task, score, critic = self.parts.actor, self.parts.task, self.parts.score, self.parts.critic
         return load_model(self.out, self.settings.device, actor=actor, critic=critic, task=task, score=score)
 
