@@ -19,6 +19,7 @@ UNKNOWN = 1
 OPTIONS = ScoreOptions("words", UNKNOWN, "⁇", split=str.split, rules="test")
 PREDICTIONS = [[2, 3, 4], [2], [], [7, 6, 5, 4, 3, 2], [1, 1]]
 REFERENCES = [[2, 3, 4, 5], [3, 3], [2, 6, 7], [2, 3, 4, 5, 6, 7], [2, 2]]
+CONSENSUS = ("CIDEr",)  # scores that take the mean over references, not the best
 FURTHER = [[2, 3, 4], [2, 3], [5], [7, 6, 5], [3]]
 
 
@@ -45,7 +46,9 @@ def scorable(predictions: list[list[int]], *references: list[list[int]]) -> Scor
 
 @pytest.fixture(params=SCORES.names())
 def score(request: pytest.FixtureRequest) -> Score:
-    return SCORES.find(request.param).build(OPTIONS)
+    found = SCORES.find(request.param).build(OPTIONS)
+    found.read_corpus(lambda: [list(rows) for rows in zip(REFERENCES, FURTHER, strict=True)])
+    return found
 
 
 @pytest.mark.parametrize("references", [[REFERENCES], [REFERENCES, FURTHER]], ids=["one", "two"])
@@ -78,9 +81,10 @@ def test_another_reference_is_as_good_as_the_first(score: Score):
     texts = [text_of(row) for row in FURTHER]
     both = [[text_of(first), text_of(second)] for first, second in zip(REFERENCES, FURTHER, strict=True)]
     found, best = (float(score.of_totals(score.statistics(texts, given).sum(axis=0))) for given in (both, texts))
-    assert found == pytest.approx(best)
+    if score.name not in CONSENSUS:
+        assert found == pytest.approx(best)
     only, several = (score.score(scorable(FURTHER, *given)) for given in ([REFERENCES], [REFERENCES, FURTHER]))
-    assert (several >= only).all()
+    assert score.name in CONSENSUS or (several >= only).all()
     assert (several > only).any()
 
 
@@ -89,7 +93,9 @@ def test_rewards_and_the_corpus_score_agree_which_is_better(score: Score):
     good, bad = score.score(batch).tolist()
     assert good > bad
     texts = "the cat sat on", "mat mat"
-    right, wrong = (float(score.of_totals(score.statistics([each], ["the cat sat on"])[0])) for each in texts)
+    # Beside another sentence: where all there is has a word, it tells nothing.
+    references = ["the cat sat on", "a mat"]
+    right, wrong = (float(score.of_totals(score.statistics([each, "a"], references)[0])) for each in texts)
     assert (right > wrong) == score.higher_is_better
     assert score.signature()[0].startswith("score:")
     assert score.description

@@ -131,6 +131,13 @@ class Score(ABC):
         """The score for texts and settings such as these."""
         return cls()
 
+    def read_corpus(self, read: Callable[[], Sequence[Sequence[list[int]]]]) -> None:
+        """Take note of how the references of the validation set, all of each example, are read as ids.
+
+        For scores that weigh tokens by how common they are; before the first `score`. Most need none.
+        """
+        return
+
     @abstractmethod
     def score(self, batch: Scorable) -> Tensor:
         """R(Ŷ) [B] of whole predictions."""

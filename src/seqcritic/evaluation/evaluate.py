@@ -54,6 +54,17 @@ def build_score(settings: Settings, codec: Codec | None = None) -> Score:
     return SCORES.find(settings.score.name).build(score_options(settings, codec))
 
 
+def introduce(score: Score, task: Callable[[], Task]) -> Score:
+    """Return a score that knows where it can read the validation references of a task, which is asked for then."""
+
+    def read() -> list[list[list[int]]]:
+        valid = task()
+        return [valid.codec.encode_references(list(own)) for own in valid.evaluation_set("valid").all_references]
+
+    score.read_corpus(read)
+    return score
+
+
 def score_options(settings: Settings, codec: Codec | None = None) -> ScoreOptions:
     """Return what a score may need to know of the settings, and of the codec where that is at hand."""
     score, data = settings.score, settings.data

@@ -20,9 +20,10 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
+from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
 from seqcritic.errors import UserError
-from seqcritic.evaluation.evaluate import build_score, resolve_search
+from seqcritic.evaluation.evaluate import build_score, introduce, resolve_search
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.scores.shared.function import as_score
@@ -66,11 +67,14 @@ class Model:
     def score(self) -> Score:
         """The score it was trained for and is judged by."""
         score: Score | None = self.given.get("score")
-        return build_score(self.settings, self.codec) if score is None else score
+        return introduce(build_score(self.settings, self.codec) if score is None else score, lambda: self.task)
 
     def resolve(self, search: AnySearch) -> AnySearch:
         """Return a search as this model makes it."""
-        return resolve_search(search, self.settings, self.codec, lambda: self.score)
+        found = resolve_search(search, self.settings, self.codec, lambda: self.score)
+        if isinstance(found, MinimumBayesRisk) and isinstance(found.utility, Score):
+            introduce(found.utility, lambda: self.task)
+        return found
 
     def predict(self, lines: Sequence[str], search: AnySearch = GREEDY, raw: bool = False) -> list[str]:
         """Return the prediction for each raw line.

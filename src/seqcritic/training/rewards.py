@@ -6,7 +6,7 @@ from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.evaluation.evaluate import build_score, is_function, load_user_score
+from seqcritic.evaluation.evaluate import build_score, introduce, is_function, load_user_score
 from seqcritic.scores.shared.function import FunctionScore, try_on
 from seqcritic.settings.tree import Settings
 
@@ -20,6 +20,7 @@ def check_score(settings: Settings, task: Task) -> None:
 
 def prepare_score(score: Score, task: Task, seed: int) -> None:
     """Try a user's own score before the first update, and have the raw texts ready that any score will be given."""
+    introduce(score, lambda: task)
     if isinstance(score, FunctionScore):
         _try_function(score, task)
     texts = task.training_batch(0, 1, seed).texts
