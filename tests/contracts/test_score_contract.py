@@ -13,6 +13,7 @@ from seqcritic.contracts import registry
 from seqcritic.contracts.registry import SCORES, Registry, register_score
 from seqcritic.contracts.score import Scorable, Score, ScoreOptions
 from seqcritic.errors import UserError
+from seqcritic.settings.tree import ScoreSettings
 
 WORDS = ["", "⁇", "the", "cat", "sat", "on", "a", "mat"]
 UNKNOWN = 1
@@ -148,3 +149,9 @@ def test_names_are_known_without_importing_what_they_name(monkeypatch: pytest.Mo
     assert "seqcritic.scores.bleu" not in sys.modules
     with pytest.raises(UserError, match=r"unknown name 'blue' \(did you mean 'bleu'\?\); known: bleu, "):
         fresh.find("blue")
+
+
+def test_two_names_of_one_score_are_one_score():
+    assert "token-error-rate" in SCORES.names()
+    assert SCORES.find("token-error-rate") is SCORES.find("edit-distance")
+    assert ScoreSettings(name="token-error-rate") == ScoreSettings(name="edit-distance")

@@ -54,7 +54,7 @@ class ScoreSettings(Section):
         if not re.fullmatch(r"[\w.]+:\w+", value) and value not in (OBJECT, *SCORES.names()):
             known = f"known: {', '.join(SCORES.names())}, module:function"
             raise ValueError(f"score.name: unknown score '{value}'{SCORES.nearest(value)}; {known}")
-        return value
+        return SCORES.aliases.get(value, value)
 
     @property
     def has_lookahead(self) -> bool:
