@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -47,7 +48,9 @@ def scorable(predictions: list[list[int]], *references: list[list[int]]) -> Scor
 
 @pytest.fixture(params=SCORES.names())
 def score(request: pytest.FixtureRequest) -> Score:
-    found = SCORES.find(request.param).build(OPTIONS)
+    own = [(SCORES.find("bleu").build(OPTIONS), 1.0), (SCORES.find("ter").build(OPTIONS), 0.5)]
+    options = replace(OPTIONS, parts=tuple(own)) if request.param == "weighted-sum" else OPTIONS
+    found = SCORES.find(request.param).build(options)
     found.read_corpus(lambda: [list(rows) for rows in zip(REFERENCES, FURTHER, strict=True)])
     return found
 
@@ -100,6 +103,18 @@ def test_rewards_and_the_corpus_score_agree_which_is_better(score: Score):
     assert (right > wrong) == score.higher_is_better
     assert score.signature()[0].startswith("score:")
     assert score.description
+
+
+def test_the_units_that_sums_divide_by_are_those_of_a_right_prediction(score: Score):
+    """Of four words, what a right prediction is paid is one whole, and so is its corpus score."""
+    batch = scorable([[2, 3, 4, 5]] * 2, [[2, 3, 4, 5], [6, 7, 2, 3]])
+    paid, unit = score.score(batch)[0], score.reward_unit(batch)[0]
+    whole = 1.5 if score.name == "weighted sum" else 1.0  # its weights: BLEU 1, TER 0.5
+    assert (paid / unit).item() == pytest.approx(whole)
+    statistics = score.statistics(["the cat sat on", "a"], ["the cat sat on", "a mat"])
+    assert statistics.shape[1] == score.num_summands
+    right = float(score.of_totals(statistics[0])) / score.corpus_unit
+    assert right == pytest.approx(1 if score.higher_is_better else 0)
 
 
 def test_a_score_that_promises_a_lookahead_has_one(score: Score):

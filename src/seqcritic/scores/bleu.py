@@ -68,6 +68,7 @@ class BleuScore(TokenScore):
     """
 
     name = "BLEU"
+    num_summands = 2 * MAX_ORDER + 2
     has_lookahead = True
     description = "smoothed sentence BLEU × reference length"
 
@@ -122,7 +123,7 @@ class BleuScore(TokenScore):
         for row in as_compared(predictions, references, lowercase=False):
             score = self._sentences.sentence_score(row.prediction, row.references)
             rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
-        return np.array(rows, np.float64).reshape(-1, 2 * MAX_ORDER + 2)
+        return np.array(rows, np.float64).reshape(-1, self.num_summands)
 
     def of_totals(self, totals: Array) -> Array:
         """Return BLEU [...] of summed counts [..., 10]."""

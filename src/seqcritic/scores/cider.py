@@ -103,6 +103,7 @@ class CiderScore(MeanOfSentences, TokenScore):
     """
 
     name = "CIDEr"
+    corpus_unit = FULL
     description = "CIDEr / 10 × reference length"
 
     def __init__(
