@@ -20,6 +20,7 @@ LEAVES = {
     "settings.base",
     "settings.data",
     "settings.methods",
+    "settings.scores",
     "settings.tree",
 }
 MATHEMATICS = LEAVES | {"data", "tensors", "contracts", "native", "models", "decoding", "scores", "methods"}
@@ -35,7 +36,15 @@ ALLOWED = {
     "settings.base": {"settings.bounds"},
     "settings.data": {"settings.bounds", "settings.base", "contracts"},
     "settings.methods": {"errors", "settings.base", "contracts"},
-    "settings.tree": {"settings.base", "settings.data", "settings.methods", "plugins", "contracts"},
+    "settings.scores": {"settings.base", "settings.data", "contracts"},
+    "settings.tree": {
+        "settings.base",
+        "settings.data",
+        "settings.methods",
+        "settings.scores",
+        "plugins",
+        "contracts",
+    },
     "settings.io": LEAVES | {"contracts"},
     "tensors": set(),
     "contracts": {"errors", "plugins", "settings.base", "settings.data", "tensors"},

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seqcritic.models.hf.actor import HuggingFaceActor
     from seqcritic.report.pages import render_page
     from seqcritic.scores.shared.function import as_score
+    from seqcritic.scores.weighted_sum import weighted
     from seqcritic.settings.io import load_recipe, recipe_names
     from seqcritic.settings.tree import Settings
     from seqcritic.training.callbacks import Callback
@@ -61,6 +62,7 @@ _MODULES = {
     "Trainer": "training.trainer",
     "UserError": "errors",
     "as_score": "scores.shared.function",
+    "weighted": "scores.weighted_sum",
     "compare": "comparing.compare",
     "diagnose": "analysis.diagnose",
     "evaluate": "evaluation.run",
@@ -119,6 +121,7 @@ __all__ = [
     "register_task",
     "render_page",
     "train",
+    "weighted",
 ]
 
 

@@ -201,7 +201,7 @@ def validate(options: argparse.Namespace) -> int:
     settings = load_recipe(options.recipe, options.overrides)
     for label in settings.compare.methods:
         with_method(settings, label)
-    if ":" in settings.score.name:  # torch takes seconds to load
+    if settings.user_scores:  # torch takes seconds to load
         from seqcritic.training.rewards import check_described_score
 
         check_described_score(settings)

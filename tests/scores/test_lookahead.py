@@ -12,6 +12,8 @@ from seqcritic.contracts.batch import pad
 from seqcritic.contracts.score import Scorable, Score
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.scores.rouge_1 import Rouge1Score
+from seqcritic.scores.rouge_2 import Rouge2Score
 from seqcritic.scores.rouge_l import RougeLScore
 
 ABSENT = 99  # in no reference
@@ -22,6 +24,8 @@ SCORES = {
     "BLEU": (BleuScore(UNKNOWN), True),
     "BLEU without an unknown token": (BleuScore(None), True),
     "ROUGE-L": (RougeLScore(UNKNOWN), True),
+    "ROUGE-1": (Rouge1Score(UNKNOWN), True),
+    "ROUGE-2": (Rouge2Score(UNKNOWN), True),
 }
 
 

@@ -69,7 +69,10 @@ def test_every_number_has_an_upper_bound(name: str):
     if key == "compare.costs":
         key = "compare.costs.critic"
     for value in (TOO_LARGE, math.inf):
-        set_leaf(tree, key, value)
+        if key.startswith("score.parts."):  # a list of sections
+            key, tree["score"] = "score.parts.0.weight", {"parts": [{"name": "bleu", "weight": value}]}
+        else:
+            set_leaf(tree, key, value)
         with pytest.raises(UserError) as refused:
             settings_from(tree)
         assert any(fault.startswith(f"{key}: ") for fault in str(refused.value).split("; "))

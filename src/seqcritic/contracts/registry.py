@@ -33,13 +33,22 @@ class Registry(Generic[Kind]):
     """The classes of one contract by name.
 
     `what` it is, the `setting` that names one, the `group` of entry points. Our own are the files of the package that
-    is called like the group, or the modules that `own` names.
+    is called like the group, or the modules that `own` names. `aliases` are second names, of which the first one is
+    what folders and signatures say.
     """
 
-    def __init__(self, what: str, setting: str, group: str, own: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        setting: str,
+        group: str,
+        own: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
         self.what = what
         self.setting = setting
         self.group = group
+        self.aliases = dict(aliases or {})
         self._own = own
         self._classes: dict[str, type[Kind]] = {}
         self._points: dict[str, EntryPoint] | None = None
@@ -62,7 +71,7 @@ class Registry(Generic[Kind]):
     def names(self) -> list[str]:
         """Return all names without importing what they name: ours in their order, then the others by name."""
         own = self._own_files()
-        return [*own, *sorted({*self._entry_points(), *self._classes} - {*own})]
+        return [*own, *sorted({*self.aliases, *self._entry_points(), *self._classes} - {*own})]
 
     def all(self) -> dict[str, type[Kind]]:
         """Return all classes, in the order of `names`; everything is imported."""
@@ -79,6 +88,7 @@ class Registry(Generic[Kind]):
 
     def find(self, name: str) -> type[Kind]:
         """Return the class of a name; import it where that has not been done."""
+        name = self.aliases.get(name, name)
         if name not in self._classes:
             self._load(name)
         return self._classes[name]
@@ -129,7 +139,13 @@ class Registry(Generic[Kind]):
         return self._points
 
 
-SCORES: Registry[Score] = Registry("score", "score.name", "seqcritic.scores")
+SCORES: Registry[Score] = Registry(
+    "score",
+    "score.name",
+    "seqcritic.scores",
+    # The rate is what is reported of the distance: one score by either name.
+    aliases={"token-error-rate": "edit-distance"},
+)
 ACTORS: Registry[Actor] = Registry("actor", "actor.kind", "seqcritic.actors", {"gru": "seqcritic.models.gru.actor"})
 CRITICS: Registry[Critic] = Registry(
     "critic", "critic.kind", "seqcritic.critics", {"gru": "seqcritic.models.gru.critic"}

@@ -9,10 +9,11 @@ Shapes: B examples, T prediction tokens, R references of an example, U reference
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self, TypeAlias, TypeVar
+from typing import Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +106,8 @@ class ScoreOptions:
     """score.normalise"""
     capped: bool = False
     """score.capped"""
+    parts: tuple[tuple[Score, float], ...] = ()
+    """score.parts, built, with their weights"""
 
 
 class Score(ABC):
@@ -118,9 +121,13 @@ class Score(ABC):
     name: str
     """The corpus score in tables, such as CER."""
     higher_is_better: bool = True
-    unit: ClassVar[Literal["text", "tokens"]]
+    unit: Literal["text", "tokens"]
     """What rewards are made of. A score of texts is asked for as few predictions as will do."""
-    has_lookahead: ClassVar[bool] = False
+    corpus_unit: float = 100.0
+    """What of the corpus score is one whole: 100 where it is in percent, 1 of a function of one's own."""
+    num_summands: int = 2
+    """K, the width of `statistics`."""
+    has_lookahead: bool = False
     surrogate: str = ""
     """`NAME:UNIT` of what rewards are made of, where that is not what the corpus score counts."""
     description: str = ""
@@ -130,6 +137,31 @@ class Score(ABC):
     def build(cls, options: ScoreOptions) -> Self:
         """The score for texts and settings such as these."""
         return cls()
+
+    def read_corpus(self, read: Callable[[], Sequence[Sequence[list[int]]]]) -> None:
+        """Take note of how the references of the validation set, all of each example, are read as ids.
+
+        For scores that weigh tokens by how common they are; before the first `score`. Most need none.
+        """
+        return
+
+    def members(self) -> tuple[Score, ...]:
+        """The scores that rewards are made of: itself, or the parts of a sum."""
+        return (self,)
+
+    def write(self, value: float) -> str:
+        """A corpus score as it is printed: percent with two decimals, others with at least four digits that count."""
+        return f"{value:.{self.num_decimals(value)}f}"
+
+    def num_decimals(self, value: float) -> int:
+        """How many decimals a corpus score of this size is printed with."""
+        if self.corpus_unit == 100 or value == 0 or not math.isfinite(value):
+            return 2 if self.corpus_unit == 100 else 4
+        return min(max(2, 3 - math.floor(math.log10(abs(value)))), 9)
+
+    def reward_unit(self, batch: Scorable) -> Tensor:
+        """What of R is one whole [B], by which sums of several scores divide: |Y| where R is times |Y|; here 1."""
+        return torch.ones(len(batch), dtype=torch.float64, device=batch.predictions.device)
 
     @abstractmethod
     def score(self, batch: Scorable) -> Tensor:

@@ -21,9 +21,11 @@ from seqcritic.data.codecs.text import options_of_tokens
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import GREEDY, AnySearch, find_best
 from seqcritic.errors import UserError
-from seqcritic.scores.shared.function import FunctionScore, load_score
+from seqcritic.scores.shared.function import as_score, load_score
+from seqcritic.scores.weighted_sum import Weighted, WeightedSum
 from seqcritic.settings.data import OBJECT, OwnTaskSettings, TranslationSettings
-from seqcritic.settings.tree import ScoreSettings, Settings
+from seqcritic.settings.scores import WEIGHTED_SUM, ScoreSettings
+from seqcritic.settings.tree import Settings
 
 SURROGATE = "trained:"
 USUAL_LIMITS = LengthLimits()
@@ -49,9 +51,58 @@ def build_score(settings: Settings, codec: Codec | None = None) -> Score:
             "the score of this run was passed from Python as an object that its folder cannot describe; pass it again "
             "from Python, as score=…"
         )
-    if is_function(settings):
-        return load_user_score(settings, codec)
-    return SCORES.find(settings.score.name).build(score_options(settings, codec))
+    scores = [build_named(name, settings, codec, path) for path, name in settings.score.names.items()]
+    if not settings.score.parts:
+        return scores[0]
+    parts = tuple((score, part.weight) for score, part in zip(scores, settings.score.parts, strict=True))
+    return SCORES.find(WEIGHTED_SUM).build(replace(score_options(settings, codec), parts=parts))
+
+
+def build_named(name: str, settings: Settings, codec: Codec | None = None, path: str = "score.name") -> Score:
+    """Return the score of a name, which stands in the settings at a dotted path, or of `module:function`."""
+    options = score_options(settings, codec)
+    if ":" not in name:
+        return SCORES.find(name).build(options)
+    # Modules beside the recipe, in the current folder, are found.
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return load_score(name, options.lowercase)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def build_weighted(given: Weighted, settings: Settings, codec: Codec | None = None) -> WeightedSum:
+    """Return the sum of scores, names of scores and functions that was passed from Python."""
+    return given.build(lambda part: build_named(part, settings, codec) if isinstance(part, str) else as_score(part))
+
+
+def watched_scores(score: Score, settings: Settings, codec: Codec | None = None) -> dict[str, Score]:
+    """Return the scores that are reported beside the one trained for: the parts of a sum, and `evaluation.also`.
+
+    They go by their names in tables, or by those of the settings where two would be one.
+    """
+    found: dict[str, Score] = {}
+    others = [(each.name, each) for each in score.members() if each is not score]
+    others += [
+        (name, build_named(name, settings, codec, f"evaluation.also.{place}"))
+        for place, name in enumerate(settings.evaluation.also)
+    ]
+    for name, other in others:
+        label = other.name if other.name not in (score.name, *found) else name
+        found.setdefault(label, other)
+    return found
+
+
+def introduce(score: Score, task: Callable[[], Task]) -> Score:
+    """Return a score that knows where it can read the validation references of a task, which is asked for then."""
+
+    def read() -> list[list[list[int]]]:
+        valid = task()
+        return [valid.codec.encode_references(list(own)) for own in valid.evaluation_set("valid").all_references]
+
+    score.read_corpus(read)
+    return score
 
 
 def score_options(settings: Settings, codec: Codec | None = None) -> ScoreOptions:
@@ -76,27 +127,12 @@ def resolve_search(search: AnySearch, settings: Settings, codec: Codec, own: Cal
         utility = own()
     else:
         try:
-            score = ScoreSettings.model_validate({**settings.score.model_dump(), "name": search.utility})
+            score = ScoreSettings.model_validate({**settings.score.model_dump(), "name": search.utility, "parts": ()})
         except ValidationError as error:
             told = str(error.errors()[0]["ctx"]["error"])
             raise UserError(told.replace("score.name:", "utility:")) from None
         utility = build_score(settings.model_copy(update={"score": score}), codec)
     return replace(search, utility=utility)
-
-
-def is_function(settings: Settings) -> bool:
-    """Return whether the score is a user's own, `module:function`."""
-    return ":" in settings.score.name
-
-
-def load_user_score(settings: Settings, codec: Codec | None = None) -> FunctionScore:
-    """Return the score `module:function` names; modules beside the recipe, in the current folder, are found."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        return load_score(settings.score.name, score_options(settings, codec).lowercase)
-    except UserError as error:
-        raise UserError(f"score.name: {error}") from error
 
 
 def surrogate(score: Score) -> str:

@@ -14,12 +14,19 @@ from seqcritic.data.task import build_task
 from seqcritic.decoding.search import GREEDY, AnySearch
 from seqcritic.errors import UserError
 from seqcritic.evaluation.bootstrap import interval
-from seqcritic.evaluation.evaluate import name_references, predict_batches, score_predictions, signature, surrogate
+from seqcritic.evaluation.evaluate import (
+    name_references,
+    predict_batches,
+    score_predictions,
+    signature,
+    surrogate,
+    watched_scores,
+)
 from seqcritic.progress import Bar, set_up_logging
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
 from seqcritic.settings.io import Overrides, override, settings_from
-from seqcritic.settings.tree import DeviceName, Settings
+from seqcritic.settings.tree import DeviceName
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import Model, Places, open_model
 
@@ -93,7 +100,7 @@ def evaluate_predictions(
             model.description.get("members", 1),
             model.actor.limits,
         ),
-        further=_further_scores(model.settings, task, predictions, evaluation_set),
+        further=_further_scores(model, task, predictions, evaluation_set),
         sources=evaluation_set.sources,
         references=evaluation_set.references,
         predictions=predictions,
@@ -128,25 +135,31 @@ def _make_room(data: dict[str, Any], overrides: Overrides) -> None:
 
 
 def _further_scores(
-    settings: Settings, task: Task, predictions: list[str], evaluation_set: EvaluationSet
+    model: Model, task: Task, predictions: list[str], evaluation_set: EvaluationSet
 ) -> dict[str, tuple[float, str]]:
-    """Return the other figures a reader of BLEU expects: chrF, and BLEU by the paper's convention."""
-    codec = task.codec
-    if settings.score.name != "bleu" or not isinstance(codec, TextCodec):
-        return {}
+    """Return the other figures: what the settings watch, and what a reader of BLEU expects, chrF and BLEU by the
+    paper's convention."""
+    references, codec = evaluation_set.all_references, task.codec
+    scores = watched_scores(model.score, model.settings, codec)
+
+    def describe(score: Score) -> str:
+        return "|".join(name_references(score.signature(), evaluation_set.num_references)).removeprefix("score:")
+
+    found = {
+        name: (score_predictions(predictions, evaluation_set, score).score, describe(score))
+        for name, score in scores.items()
+    }
+    if model.settings.score.name != "bleu" or not isinstance(codec, TextCodec):
+        return found
     paper, chrf = BleuScore(tokenised=True), ChrfScore(lowercase=codec.lowercase)
 
     def tokenise(lines: Sequence[str]) -> list[str]:
         return [line.lower() for line in codec.tokenised_lines(lines)]
 
-    references = evaluation_set.all_references
     totals = paper.statistics(tokenise(predictions), [tokenise(own) for own in references]).sum(axis=0)
     chrf_totals = chrf.statistics(predictions, references).sum(axis=0)
-
-    def describe(score: Score) -> str:
-        return "|".join(name_references(score.signature(), evaluation_set.num_references))
-
-    return {
-        "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), describe(paper)),
-        "chrF": (float(chrf.of_totals(chrf_totals)), describe(chrf).removeprefix("score:")),
+    expected = {
+        "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), f"score:{describe(paper)}"),
+        "chrF": (float(chrf.of_totals(chrf_totals)), describe(chrf)),
     }
+    return expected | found

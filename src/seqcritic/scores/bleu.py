@@ -5,10 +5,7 @@ precision_n = (correct_n + 1) / (possible_n + 1) for n = 1..4. Their geometric m
 exp(1 − |Y| / i) of a prefix of i < |Y| tokens, as if it were final, times |Y| is the prefix's score; that of the empty
 prefix is 0.
 
-Nothing is recounted from prefix to prefix. The n-gram starting at a place of the prediction is correct if it occurs
-earlier in the prediction less often than in the reference, which clips the counts; a running sum does the rest. Two
-n-grams are equal if their first and their last n − 1 tokens are, so equality grows from tokens to 4-grams by one `and`
-of shifted tables: exact for any vocabulary, without numbering n-grams.
+Nothing is recounted from prefix to prefix (shared/ngrams.py).
 
 With several references an n-gram is correct as often as in the one that has most of it, and the reference whose length
 is closest counts for the brevity penalty, the shorter of two: sacrebleu's rule. |Y| is that of the first.
@@ -29,49 +26,12 @@ from torch.nn.functional import pad
 
 from seqcritic.contracts.registry import register_score
 from seqcritic.contracts.score import Array, References, Scorable, ScoreOptions, hold_last
-from seqcritic.scores.shared.matching import equal_places, token_matches
+from seqcritic.scores.shared.matching import equal_places
+from seqcritic.scores.shared.ngrams import all_matches, correct_counts, extending_counts
 from seqcritic.scores.shared.texts import as_compared
 from seqcritic.scores.shared.token_score import TokenScore
 
 MAX_ORDER = 4
-
-
-def correct_counts(predictions: Tensor, matches: Tensor) -> list[Tensor]:
-    """Return for n = 1..4 the clipped counts [B, T + 1] of correct n-grams in all prefixes of predictions [B, T].
-
-    The matches [B, R, T, U] are those of the single tokens.
-    """
-    num_steps = predictions.shape[1]
-    found = matches
-    earlier = (predictions[:, :, None] == predictions[:, None, :]).tril(-1)  # [B, T, T]
-    counts = []
-    for _ in range(MAX_ORDER):
-        correct = earlier.sum(dim=2) < found.sum(dim=3).amax(dim=1)
-        # An n-gram counts from the prefix on that holds its last token.
-        before = num_steps + 1 - correct.shape[1]
-        counts.append(pad(correct.cumsum(dim=1), (before, 0)))
-        found = found[:, :, :-1, :-1] & found[:, :, 1:, 1:]
-        earlier = earlier[:, :-1, :-1] & earlier[:, 1:, 1:]
-    return counts
-
-
-def extending_counts(predictions: Tensor, alike: Tensor, matches: Tensor) -> list[Tensor]:
-    """Return for n = 1..4 [B, T, R · U], True where y_u after Ŷ_1..t-1 ends one more correct n-gram.
-
-    It does if its n-gram, y_u after the last n − 1 tokens, ends at fewer positions of the prefix than of the reference
-    that has most of it. `behind` and `earlier` are the positions of a reference and of the prefix that follow the same
-    n − 1 tokens; how many of them hold y_u is a product of matrices. The matches [B, R, T, U], and those of the
-    references' tokens with those of all references, alike [B, R, U, R · U], are of single tokens.
-    """
-    repeated = predictions[:, :, None] == predictions[:, None, :]  # [B, T, T]
-    earlier = torch.ones_like(repeated).tril(-1)
-    behind = torch.ones_like(matches)
-    matches_of_all = matches.transpose(1, 2).flatten(2).float()  # [B, T, R · U]
-    counts = []
-    for _ in range(MAX_ORDER):
-        counts.append(earlier.float() @ matches_of_all < (behind.float() @ alike.float()).amax(dim=1))
-        earlier, behind = (pad(table[..., :-1, :-1], (1, 0, 1, 0)) for table in (earlier & repeated, behind & matches))
-    return counts
 
 
 def closest_lengths(lengths: Tensor, reference_lengths: Tensor) -> Tensor:
@@ -108,6 +68,7 @@ class BleuScore(TokenScore):
     """
 
     name = "BLEU"
+    num_summands = 2 * MAX_ORDER + 2
     has_lookahead = True
     description = "smoothed sentence BLEU × reference length"
 
@@ -130,11 +91,11 @@ class BleuScore(TokenScore):
     def prefix_scores(self, batch: Scorable) -> Tensor:
         """Return R [B, T + 1] of the prefixes, held constant after each prediction's last token."""
         predictions, reference_lengths = batch.predictions, batch.reference_lengths
-        matches = self._matches(batch)
+        matches = all_matches(batch, self.unknown)
         lengths = torch.arange(predictions.shape[1] + 1, dtype=torch.float64, device=predictions.device)  # [T + 1]
         closest = closest_lengths(lengths, reference_lengths.double())
         scale = reference_lengths[:, :1].double()
-        scores = bleu_scores(correct_counts(predictions, matches), lengths, closest, scale)
+        scores = bleu_scores(correct_counts(predictions, matches, MAX_ORDER), lengths, closest, scale)
         return hold_last(scores, batch.lengths).to(torch.get_default_dtype())
 
     def lookahead(self, batch: Scorable) -> Tensor:
@@ -143,21 +104,16 @@ class BleuScore(TokenScore):
         As they are, the brevity penalty would leave next to no difference between the first tokens.
         """
         predictions, reference_lengths = batch.predictions, batch.reference_lengths.double()
-        matches = self._matches(batch)
+        matches = all_matches(batch, self.unknown)
         alike = equal_places(batch.references, batch.reference_lengths, self.unknown)
-        more = extending_counts(predictions, alike, matches)
-        before = correct_counts(predictions, matches)
+        more = [each.any(dim=1) for each in extending_counts(predictions, alike, matches, MAX_ORDER)]
+        before = correct_counts(predictions, matches, MAX_ORDER)
         correct = [count[:, :-1, None] + pad(ends, (0, 1)) for count, ends in zip(before, more, strict=True)]
         steps = torch.arange(1, predictions.shape[1] + 1, dtype=torch.float64, device=predictions.device)
         lengths = torch.maximum(steps, reference_lengths.amin(dim=1, keepdim=True))  # [B, T]
         closest = closest_lengths(lengths[:, None], reference_lengths)
         scores = bleu_scores(correct, lengths[:, :, None], closest[:, :, None], reference_lengths[:, :1, None])
         return scores.to(torch.get_default_dtype())
-
-    def _matches(self, batch: Scorable) -> Tensor:
-        """Return [B, R, T, U], True where a prediction's token equals one of a reference."""
-        pairs = zip(batch.references.unbind(1), batch.reference_lengths.unbind(1), strict=True)
-        return torch.stack([token_matches(batch.predictions, *pair, self.unknown) for pair in pairs], dim=1)
 
     def statistics(
         self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None = None
@@ -167,7 +123,7 @@ class BleuScore(TokenScore):
         for row in as_compared(predictions, references, lowercase=False):
             score = self._sentences.sentence_score(row.prediction, row.references)
             rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
-        return np.array(rows, np.float64).reshape(-1, 2 * MAX_ORDER + 2)
+        return np.array(rows, np.float64).reshape(-1, self.num_summands)
 
     def of_totals(self, totals: Array) -> Array:
         """Return BLEU [...] of summed counts [..., 10]."""

@@ -22,6 +22,7 @@ class CharacterErrorRate(TextScore):
 
     name = "CER"
     higher_is_better = False
+    counts_errors = True
 
     def __init__(self, normalise: bool = False, *, capped: bool = False, lowercase: bool = False) -> None:
         self.normalise = normalise

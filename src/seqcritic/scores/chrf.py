@@ -22,6 +22,7 @@ class ChrfScore(TextScore):
     """
 
     name = "chrF"
+    num_summands = 18
     times_length = True
     description = "sentence chrF × reference length"
 

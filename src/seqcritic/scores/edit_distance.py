@@ -165,6 +165,11 @@ class EditDistanceScore(TokenScore):
 
         return self._nearest_score(tokens_of_all(batch, distances), batch.reference_lengths[:, :, None, None])
 
+    def reward_unit(self, batch: Scorable) -> Tensor:
+        """Return |Y| [B] of the shortest reference, or 1 where R is over |Y| already."""
+        shortest = batch.reference_lengths.amin(dim=1).clamp(min=1).double()
+        return torch.ones_like(shortest) if self.normalise else shortest
+
     def _nearest_score(self, distances: Tensor, reference_lengths: Tensor) -> Tensor:
         """Return R [B, …] of distances [B, R, …] to several references of so many tokens."""
         if self.normalise:

@@ -22,6 +22,7 @@ class TerScore(TextScore):
 
     name = "TER"
     higher_is_better = False
+    counts_errors = True
     description = "word edits saved, moved phrases counted once"
 
     def __init__(self) -> None:

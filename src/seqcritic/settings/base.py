@@ -27,6 +27,7 @@ Factor = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
+SignedWeight = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 
 
 class Section(BaseModel):

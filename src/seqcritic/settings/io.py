@@ -30,7 +30,7 @@ from seqcritic.settings.methods import (
 )
 from seqcritic.settings.tree import Settings
 
-WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam")
+WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam", "evaluation.also")
 FOLDERS = ("start.actor", "start.critic")
 Overrides = Sequence[str] | Mapping[str, Any]
 HERE = ("./", "../")  # how places that are told from a file's folder begin

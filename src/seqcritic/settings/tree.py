@@ -5,17 +5,17 @@ A recipe is a YAML file of this tree; `section.key=value` on the command line ov
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
 from seqcritic.contracts.parts import ActorSettings, CriticSettings, OwnActorSettings, OwnCriticSettings, part_settings
-from seqcritic.contracts.registry import ACTORS, CRITICS, SCORES
+from seqcritic.contracts.registry import ACTORS, CRITICS
 from seqcritic.plugins import import_plugins
 from seqcritic.settings.base import Count, Factor, Paths, Positive, Rate, Samples, Section, Seed, Several, Weight
-from seqcritic.settings.data import OBJECT, DataSettings, SpellingSettings
+from seqcritic.settings.data import DataSettings, SpellingSettings
 from seqcritic.settings.methods import MethodField, method_labels, method_settings, typical_costs
+from seqcritic.settings.scores import EvaluationSettings, ScoreSettings
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16", "float64"]
@@ -33,33 +33,6 @@ def critic_settings(values: Any = None) -> CriticSettings:
 
 ActorField = Annotated[SerializeAsAny[ActorSettings], BeforeValidator(actor_settings)]
 CriticField = Annotated[SerializeAsAny[CriticSettings], BeforeValidator(critic_settings)]
-
-
-class ScoreSettings(Section):
-    """The score trained for."""
-
-    name: str = Field(
-        "edit-distance",
-        description="a score of docs/scores.md, or module:function for f(prediction, reference) -> float",
-    )
-    normalise: bool = Field(
-        False, description="divide edit distances by |Y| as the paper writes; false as the authors ran it"
-    )
-    shaping: bool = Field(True, description="reward every token by the change of the score, not only the last")
-    capped: bool = Field(False, description="in the reported CER, limit each sentence's error to 1")
-
-    @field_validator("name")
-    @classmethod
-    def _is_known(cls, value: str) -> str:
-        if not re.fullmatch(r"[\w.]+:\w+", value) and value not in (OBJECT, *SCORES.names()):
-            known = f"known: {', '.join(SCORES.names())}, module:function"
-            raise ValueError(f"score.name: unknown score '{value}'{SCORES.nearest(value)}; {known}")
-        return value
-
-    @property
-    def has_lookahead(self) -> bool:
-        """Whether the score tells what each next token is worth; its module is imported to know."""
-        return ":" not in self.name and self.name != OBJECT and SCORES.find(self.name).has_lookahead
 
 
 class FlatSettings(Section):
@@ -218,6 +191,7 @@ class Settings(Section):
     method: MethodField = Field(default_factory=method_settings)
     phases: PhasesSettings = PhasesSettings()
     training: TrainingSettings = TrainingSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
     length: LengthSettings = LengthSettings()
     start: StartSettings = StartSettings()
     compare: CompareSettings = CompareSettings()
@@ -252,6 +226,12 @@ class Settings(Section):
                 f"{self.score.name}; set score.name or choose another method.name"
             )
         return self
+
+    @property
+    def user_scores(self) -> dict[str, str]:
+        """The functions of the user's own among all scores, by where they stand."""
+        named = self.score.names | {f"evaluation.also.{place}": name for place, name in enumerate(self.evaluation.also)}
+        return {path: name for path, name in named.items() if ":" in name}
 
     @model_validator(mode="after")
     def _critic_fits(self) -> Self:

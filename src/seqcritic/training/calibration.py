@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from seqcritic.contracts.task import Task
-from seqcritic.evaluation.evaluate import build_score
+from seqcritic.evaluation.evaluate import build_score, introduce
 from seqcritic.progress import Bar
 from seqcritic.settings.io import with_method
 from seqcritic.settings.tree import Settings
@@ -83,7 +83,7 @@ class _Clock:
 
     def learner(self, settings: Settings) -> Learner:
         codec = self.task.codec
-        score = build_score(settings, codec)
+        score = introduce(build_score(settings, codec), lambda: self.task)
         return recipe_learner(settings, codec.num_source_tokens, codec.num_target_tokens, score)
 
     def time_update(self, learner: Learner, rate: float, progress: float) -> float:

@@ -12,11 +12,12 @@ from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
-from seqcritic.evaluation.evaluate import evaluate_actor, signature, surrogate
+from seqcritic.evaluation.evaluate import evaluate_actor, score_predictions, signature, surrogate, watched_scores
 from seqcritic.methods.token_values import token_correlation
 from seqcritic.settings.tree import Settings
 from seqcritic.training.distributed import Processes
 from seqcritic.training.explained_variance import explained_variance
+from seqcritic.training.rewards import try_function
 
 
 class HeldOut:
@@ -38,15 +39,34 @@ class HeldOut:
         self._processes = processes
         self._between_batches = between_batches
         self._sets: dict[str, EvaluationSet] = {}
+        self._watched = watched_scores(score, settings, task.codec)
+        for name, other in self._watched.items():
+            try_function(other, task, f"evaluation.also: {name}")
+        self.watched: dict[str, float] = {}  # other scores of the last evaluation on valid, in the first process
 
     def score(self, split: str) -> float:
         """Return the corpus score of the present actor's greedy predictions."""
 
         def compute() -> float:
             actor, examples = self._networks.actor, self._examples(split)
-            return evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches).score
+            found = evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches)
+            if split == "valid":
+                self.watched = {
+                    name: score_predictions(found.predictions, examples, other).score
+                    for name, other in self._watched.items()
+                }
+            return found.score
 
         return self._processes.from_first(compute)
+
+    def measures(self) -> dict[str, float]:
+        """Return the other scores of the last evaluation as metrics.jsonl names them."""
+        return {f"valid_{name}": score for name, score in self.watched.items()}
+
+    def tell(self) -> str:
+        """Return the other scores of the last evaluation for a line of progress, or nothing."""
+        told = [f"{name} {self._watched[name].write(score)}" for name, score in self.watched.items()]
+        return f"; {', '.join(told)}" if told else ""
 
     def explained_variance(self) -> float:
         """Return how much of the variance of returns the critic explains."""

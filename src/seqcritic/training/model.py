@@ -20,12 +20,14 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
+from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
 from seqcritic.errors import UserError
-from seqcritic.evaluation.evaluate import build_score, resolve_search
+from seqcritic.evaluation.evaluate import build_score, build_weighted, introduce, resolve_search
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.scores.shared.function import as_score
+from seqcritic.scores.weighted_sum import Weighted
 from seqcritic.settings.io import settings_from
 from seqcritic.settings.tree import DeviceName, Settings
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
@@ -65,12 +67,17 @@ class Model:
     @cached_property
     def score(self) -> Score:
         """The score it was trained for and is judged by."""
-        score: Score | None = self.given.get("score")
-        return build_score(self.settings, self.codec) if score is None else score
+        given: Score | Weighted | None = self.given.get("score")
+        if isinstance(given, Weighted):
+            given = build_weighted(given, self.settings, self.codec)
+        return introduce(build_score(self.settings, self.codec) if given is None else given, lambda: self.task)
 
     def resolve(self, search: AnySearch) -> AnySearch:
         """Return a search as this model makes it."""
-        return resolve_search(search, self.settings, self.codec, lambda: self.score)
+        found = resolve_search(search, self.settings, self.codec, lambda: self.score)
+        if isinstance(found, MinimumBayesRisk) and isinstance(found.utility, Score):
+            introduce(found.utility, lambda: self.task)
+        return found
 
     def predict(self, lines: Sequence[str], search: AnySearch = GREEDY, raw: bool = False) -> list[str]:
         """Return the prediction for each raw line.
@@ -163,7 +170,7 @@ def load_model(
     actor: Actor | None = None,
     critic: Critic | None = None,
     task: Task | None = None,
-    score: Score | Callable[..., Any] | None = None,
+    score: Score | Weighted | Callable[..., Any] | None = None,
 ) -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
 
@@ -172,7 +179,8 @@ def load_model(
     A run that was composed of objects which its folder cannot describe needs them again as soon as they are used; an
     actor and a critic that are passed get the weights of the run.
     """
-    given = {"critic": critic, "task": task, "score": None if score is None else as_score(score)}
+    own_score = score if score is None or isinstance(score, Weighted) else as_score(score)
+    given = {"critic": critic, "task": task, "score": own_score}
     if isinstance(place, str | Path):
         return _load_one(place, device, actor, given)
     if actor is not None:

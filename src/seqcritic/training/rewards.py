@@ -6,7 +6,7 @@ from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
-from seqcritic.evaluation.evaluate import build_score, is_function, load_user_score
+from seqcritic.evaluation.evaluate import build_named, build_score, introduce
 from seqcritic.scores.shared.function import FunctionScore, try_on
 from seqcritic.settings.tree import Settings
 
@@ -20,30 +20,35 @@ def check_score(settings: Settings, task: Task) -> None:
 
 def prepare_score(score: Score, task: Task, seed: int) -> None:
     """Try a user's own score before the first update, and have the raw texts ready that any score will be given."""
-    if isinstance(score, FunctionScore):
-        _try_function(score, task)
+    introduce(score, lambda: task)
+    for place, member in enumerate(score.members()):
+        try_function(member, task, "score.name" if member is score else f"score.parts.{place}.name")
     texts = task.training_batch(0, 1, seed).texts
     assert texts is not None
     # Further references have no ids of their own, so that their texts are read for scores of tokens too.
-    if score.unit == "text" or texts.encode is not None:
+    if any(member.unit == "text" for member in score.members()) or texts.encode is not None:
         texts.references()
 
 
 def check_described_score(settings: Settings) -> None:
-    """Load a user's own score and, where the validation text is there, try it."""
-    if not is_function(settings):
+    """Load the user's own scores and, where the validation text is there, try them."""
+    found = {path: build_named(name, settings, None, path) for path, name in settings.user_scores.items()}
+    if not found:
         return
-    score = load_user_score(settings)
     task = build_task(settings.data)
     try:
         task.first_examples(1)
     except UserError:
         return  # the recipe is looked at, not run: the text may be on another machine
-    _try_function(score, task)
+    for path, score in found.items():
+        try_function(score, task, path)
 
 
-def _try_function(score: FunctionScore, task: Task) -> None:
+def try_function(score: Score, task: Task, path: str) -> None:
+    """Try a score that is a user's function on a few examples; a fault names where the settings name it."""
+    if not isinstance(score, FunctionScore):
+        return
     try:
-        try_on(score, task.first_examples(NUM_CHECKED))
+        try_on(score, task.first_examples(NUM_CHECKED), trained_for=path == "score.name")
     except UserError as error:
-        raise UserError(f"score.name: {error}") from error
+        raise UserError(f"{path}: {error}") from error

@@ -205,10 +205,12 @@ class Run:
                 progress.best_score, progress.best_update = score, progress.update
                 progress.stale_evaluations = 0
                 self.learner.best_actor = self.learner.actor_weights()
+            fit |= self.held_out.measures()
             scores = {"valid_score": score, "best_score": progress.best_score} | fit | explained
             self._write("valid", phase, scores)
-            self._news = f"valid {self.score.name} {score:.2f} (best {progress.best_score:.2f})"
-            log.info(f"{phase} {progress.update}: {self._news}")
+            best = self.score.write(progress.best_score)
+            self._news = f"valid {self.score.name} {self.score.write(score)} (best {best})"
+            log.info(f"{phase} {progress.update}: {self._news}{self.held_out.tell()}")
         self._keep_snapshot(phase)
         progress.evaluated_at = progress.update
         self._tell("on_evaluation", scores)
@@ -247,7 +249,7 @@ class Run:
         self.learner.best_actor = self.learner.actor_weights()
         score, number = self.held_out.score("valid"), len(self.kept)
         self._write("average", self.phases[self.progress.phase], {"average_score": score, "actors": float(number)})
-        log.info(f"the mean of {number} actors: valid {self.score.name} {score:.2f}")
+        log.info(f"the mean of {number} actors: valid {self.score.name} {self.score.write(score)}")
 
     def _is_better(self, score: float, best: float) -> bool:
         return score > best if self.score.higher_is_better else score < best
@@ -311,9 +313,7 @@ class Run:
         kept = {"kept": self.kept.tensors()} if self.kept.size > 1 else {}
         self.checkpoints.write(self.learner.tensors() | kept, self._told())
         self._saved_at = time.monotonic()
-        latest = self.checkpoints.latest()
-        assert latest is not None, "one was just written"
-        self._tell("on_checkpoint", latest)
+        self._tell("on_checkpoint", self.checkpoints.latest())
 
     def _keep_snapshot(self, phase: str) -> None:
         """Keep the present networks as a model folder where settings ask for it, for `diagnose`."""

@@ -23,12 +23,14 @@ from seqcritic.contracts.parts import OwnActorSettings, OwnCriticSettings, descr
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.errors import UserError
-from seqcritic.evaluation.evaluate import build_score
+from seqcritic.evaluation.evaluate import build_score, build_weighted
 from seqcritic.models.build import build_actor, build_critic
 from seqcritic.progress import set_up_logging
 from seqcritic.scores.shared.function import FunctionScore, as_score
+from seqcritic.scores.weighted_sum import Weighted
 from seqcritic.settings.data import OBJECT
 from seqcritic.settings.io import override, settings_from, with_method
+from seqcritic.settings.scores import WEIGHTED_SUM
 from seqcritic.settings.tree import Settings
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.learner import MakeOptimiser, adam, weights_generator
@@ -44,7 +46,7 @@ class Trainer:
         self,
         actor: Actor | str,
         task: Task,
-        score: str | Score | Callable[..., Any],
+        score: str | Score | Weighted | Callable[..., Any],
         method: str | type[Method] = "actor-critic",
         *,
         critic: Critic | None = None,
@@ -56,16 +58,16 @@ class Trainer:
         """Compose a run.
 
         `actor`: an Actor, or a kind, such as `gru`, that is built for the task by what `settings` say under `actor`.
-        `score`: a name of docs/scores.md, a Score, or a function of texts. `method`: a name, with `+likelihood` for the
-        mixture, or a class. `critic`: where the method needs one, by default what `settings` say under `critic`, the
-        recurrent one. `settings`: what else a recipe says, by dotted keys or nested. `optimiser`: makes one of
-        parameters; the learning rate is set at every update.
+        `score`: a name of docs/scores.md, a Score, a function of texts, or `weighted` of several. `method`: a name,
+        with `+likelihood` for the mixture, or a class. `critic`: where the method needs one, by default what `settings`
+        say under `critic`, the recurrent one. `settings`: what else a recipe says, by dotted keys or nested.
+        `optimiser`: makes one of parameters; the learning rate is set at every update.
         """
         set_up_logging()
         _require(isinstance(actor, Actor | str), "actor", actor, "an Actor (docs/own/actor.md), nor the name of one")
         _require(isinstance(task, Task), "task", task, "a Task (docs/own/data.md); seqcritic.pairs makes one of pairs")
         _require(critic is None or isinstance(critic, Critic), "critic", critic, "a Critic (contracts/critic.py)")
-        named = isinstance(score, str | Score) or callable(score)
+        named = isinstance(score, str | Score | Weighted) or callable(score)
         _require(named, "score", score, "the name of a score, a Score or a function (docs/own/score.md)")
         self.out = Path(out)
         self.optimiser, self.callbacks = optimiser, callbacks
@@ -78,9 +80,12 @@ class Trainer:
         if critic is not None:
             tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
         tree["data"] = task.section()
-        tree["score"] = {**tree.get("score", {}), "name": _described_score(score)}
+        tree["score"] = {**tree.get("score", {}), **_described_score(score)}
         self.settings = with_method(settings_from(tree), _label(method))
-        chosen = build_score(self.settings, task.codec) if isinstance(score, str) else as_score(score)
+        if isinstance(score, Weighted):
+            chosen: Score = build_weighted(score, self.settings, task.codec)
+        else:
+            chosen = build_score(self.settings, task.codec) if isinstance(score, str) else as_score(score)
         weights = weights_generator(self.settings)
         if isinstance(actor, str):
             actor = build_actor(self.settings, task.codec.num_source_tokens, task.codec.num_target_tokens, weights)
@@ -121,7 +126,17 @@ def _label(method: str | type[Method]) -> str:
     return method.name
 
 
-def _described_score(score: str | Score | Callable[..., Any]) -> str:
+def _described_score(score: str | Score | Weighted | Callable[..., Any]) -> dict[str, Any]:
+    """Return what settings say of a score: its parts, where there are several, and its name."""
+    if not isinstance(score, Weighted):
+        return {"name": _name_of_score(score)}
+    parts = [{"name": _name_of_score(part), "weight": weight} for part, weight in score.parts]
+    if any(part["name"] == OBJECT for part in parts):
+        return {"name": OBJECT}
+    return {"name": WEIGHTED_SUM, "parts": parts}
+
+
+def _name_of_score(score: str | Score | Callable[..., Any]) -> str:
     """Return how settings name a score: as it is named, by `module:function`, or as an object to be passed again."""
     if isinstance(score, str):
         return score

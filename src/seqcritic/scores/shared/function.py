@@ -43,6 +43,8 @@ class FunctionScore(MeanOfSentences, TextScore):
     says of its code.
     """
 
+    corpus_unit = 1.0
+
     def __init__(
         self, function: Function, name: str | None = None, *, lowercase: bool = False, version: str = ""
     ) -> None:
@@ -122,10 +124,11 @@ def as_score(given: Score | Function, name: str | None = None) -> Score:
     return given if isinstance(given, Score) else FunctionScore(given, name)
 
 
-def try_on(score: FunctionScore, examples: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+def try_on(score: FunctionScore, examples: Sequence[tuple[str, tuple[str, ...]]], trained_for: bool = True) -> None:
     """Call a function on nothing, on half of a reference and on the whole; a fault is a UserError in one line.
 
-    The examples are sources with their references. In training a fault would be found only after all pre-training, at
+    The examples are sources with their references. One that is not trained for by itself, as a penalty in a sum, may
+    give a reference less than nothing. In training a fault would be found only after all pre-training, at
     the first prediction that is empty.
     """
     for source, references in examples:
@@ -136,7 +139,7 @@ def try_on(score: FunctionScore, examples: Sequence[tuple[str, tuple[str, ...]]]
             of_nothing, _, of_all = score.values(rows)
         except NonFiniteError as error:
             raise UserError(str(error)) from error
-        if of_all < of_nothing:
+        if trained_for and of_all < of_nothing:
             raise UserError(
                 f"score function {name_of(score.function)} gives the reference {reference!r} itself {of_all:g} and the "
                 f"empty prediction {of_nothing:g}; larger must be better"

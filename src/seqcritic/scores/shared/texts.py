@@ -47,6 +47,8 @@ class TextScore(Score):
 
     unit = "text"
     times_length: ClassVar[bool] = False
+    counts_errors: ClassVar[bool] = False
+    """Whether v is a number of errors, negated, so that nothing has as many as there is to say."""
     reads_sources: bool = False
     lowercase: bool = False
 
@@ -56,8 +58,7 @@ class TextScore(Score):
 
     def score(self, batch: Scorable) -> Tensor:
         """R(Ŷ) [B]; what stands more than once in the batch is compared once."""
-        sources = batch.source_texts() if self.reads_sources else None
-        rows = as_compared(batch.prediction_texts(), batch.reference_texts(), self.lowercase, sources)
+        rows = self._rows(batch)
         empty = [row._replace(prediction="") for row in rows]
         different = list(dict.fromkeys(each for pair in zip(empty, rows, strict=True) for each in pair))
         known = dict(zip(different, self.values(different), strict=True))
@@ -66,3 +67,16 @@ class TextScore(Score):
         if self.times_length:
             scores = scores * batch.reference_lengths[:, 0]
         return scores.to(torch.get_default_dtype())
+
+    def reward_unit(self, batch: Scorable) -> Tensor:
+        """Return |Y| [B] in tokens where R is times |Y|, the errors of nothing where errors are counted, else 1."""
+        if self.times_length:
+            return batch.reference_lengths[:, 0].clamp(min=1).double()
+        if not self.counts_errors:
+            return super().reward_unit(batch)
+        errors = self.values([row._replace(prediction="") for row in self._rows(batch)])
+        return torch.tensor([max(-each, 1.0) for each in errors], dtype=torch.float64)
+
+    def _rows(self, batch: Scorable) -> list[Compared]:
+        sources = batch.source_texts() if self.reads_sources else None
+        return as_compared(batch.prediction_texts(), batch.reference_texts(), self.lowercase, sources)

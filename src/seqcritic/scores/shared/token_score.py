@@ -21,3 +21,7 @@ class TokenScore(Score):
     @abstractmethod
     def prefix_scores(self, batch: Scorable) -> Tensor:
         """R [B, T + 1] of the prefixes; those longer than a prediction keep its last score."""
+
+    def reward_unit(self, batch: Scorable) -> Tensor:
+        """Return |Y| [B] of the first reference."""
+        return batch.reference_lengths[:, 0].clamp(min=1).double()
