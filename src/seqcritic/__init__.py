@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqcritic.analysis.diagnose import diagnose
     from seqcritic.analysis.inspect import inspect
+    from seqcritic.analysis.state_values import StateValues
     from seqcritic.comparing.compare import compare
     from seqcritic.contracts.actor import Actor, SpecialTokens
     from seqcritic.contracts.batch import Batch, EvaluationSet
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from seqcritic.methods import losses
     from seqcritic.models.ensemble import EnsembleActor
     from seqcritic.models.hf.actor import HuggingFaceActor
-    from seqcritic.report.pages import render_page
+    from seqcritic.report.pages import render_diagnosis, render_page
     from seqcritic.scores.shared.function import as_score
     from seqcritic.settings.io import load_recipe, recipe_names
     from seqcritic.settings.tree import Settings
@@ -57,6 +58,7 @@ _MODULES = {
     "Search": "decoding.search",
     "Settings": "settings.tree",
     "SpecialTokens": "contracts.actor",
+    "StateValues": "analysis.state_values",
     "Task": "contracts.task",
     "Trainer": "training.trainer",
     "UserError": "errors",
@@ -74,6 +76,7 @@ _MODULES = {
     "register_critic": "contracts.registry",
     "register_method": "contracts.method_registry",
     "register_score": "contracts.registry",
+    "render_diagnosis": "report.pages",
     "render_page": "report.pages",
     "train": "training.train",
 }
@@ -96,6 +99,7 @@ __all__ = [
     "Search",
     "Settings",
     "SpecialTokens",
+    "StateValues",
     "Task",
     "Trainer",
     "UserError",
@@ -115,6 +119,7 @@ __all__ = [
     "register_critic",
     "register_method",
     "register_score",
+    "render_diagnosis",
     "render_page",
     "train",
 ]

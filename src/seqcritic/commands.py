@@ -164,12 +164,12 @@ def diagnose(options: argparse.Namespace) -> int:
 
     found = run(
         options.runs,
-        options.examples,
-        options.draws,
-        options.split,
-        options.precision,
-        choose_display(),
-        options.device,
+        num_examples=options.examples,
+        most_draws=options.draws,
+        split=options.split,
+        wanted_error=options.precision,
+        display=choose_display(),
+        device=options.device,
     )
     print_diagnosis(found)
     for out in options.out:
