@@ -64,6 +64,7 @@ ALLOWED = {
     "comparing": USE - {"native", "models", "methods", "tensors"},
     "analysis": USE - {"native", "settings.io"},
     "corpora": {"errors", "files", "progress", "data"},
+    "testing": MATHEMATICS - {"native"} | {"analysis"},  # it enumerates what methods and diagnoses estimate
     "commands": USE | {"comparing", "analysis", "corpora"},
     "cli": LEAVES | {"commands"},
     "__main__": {"cli"},

@@ -2,7 +2,7 @@
 
     python benchmarks/evidence/enumerated.py    # about a minute; then results.py for the table and the picture
 
-Fifteen sequences can be said to the one source of `tests/methods/enumeration.py`, so the true gradient, every
+Fifteen sequences can be said to the one source of `seqcritic.testing`, so the true gradient, every
 estimator's mean and its variance are sums. Critics are the exact values plus fixed noise of several sizes. For each
 size samples are drawn as the command draws them, with a seed of its own, and both are written to
 docs/results/gradients/enumeration.json: lengths in units of the true gradient's, measured figures with standard errors.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import patch
@@ -24,11 +23,9 @@ from seqcritic.analysis.estimators import ESTIMATORS
 from seqcritic.analysis.measure import measure
 from seqcritic.methods import rollout
 from seqcritic.report.diagnosis import EstimatorRow, Figure
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "methods"))
-
-from enumerated_gradients import Exact, make_baseline, make_subject, wrong_values
-from enumeration import NUM_STEPS, make_actor, make_batch, make_world
+from seqcritic.testing.critics import wrong_values
+from seqcritic.testing.exact_moments import ExactMoments, make_baseline, make_subject
+from seqcritic.testing.worlds import NUM_STEPS, make_actor, make_batch, make_world
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOISES = (0.0, 0.05, 0.1, 0.2, 0.5)
@@ -43,7 +40,7 @@ def find_exact(noise: float) -> dict[str, Content]:
     """Return every estimator's exact figures with a critic that is wrong by so much."""
     actor = make_actor()
     world = make_world(actor)
-    exact = Exact(world, actor, wrong_values(world, noise), make_baseline(), EXAMPLES)
+    exact = ExactMoments(world, wrong_values(world, noise), make_baseline(), EXAMPLES)
     return {
         name: {
             "variance": _round(exact.variances[name]),
@@ -59,7 +56,7 @@ def measure_noise(noise: float, seed: int, draws: int) -> Content:
     """Return exact and measured figures with a critic that is wrong by so much."""
     actor = make_actor()
     world = make_world(actor)
-    subject = make_subject(actor, world, wrong_values(world, noise))
+    subject = make_subject(world, wrong_values(world, noise))
     generator = torch.Generator().manual_seed(seed)
     with patch.object(rollout, "EXTRA_STEPS", LONGER):
         measured = measure(subject, make_baseline(), [make_batch().repeat(EXAMPLES)], generator, draws, 0.0)

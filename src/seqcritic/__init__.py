@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqcritic.analysis.diagnose import diagnose
     from seqcritic.analysis.inspect import inspect
+    from seqcritic.analysis.state_values import StateValues
     from seqcritic.comparing.compare import compare
     from seqcritic.contracts.actor import Actor, SpecialTokens
     from seqcritic.contracts.batch import Batch, EvaluationSet
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from seqcritic.methods import losses
     from seqcritic.models.ensemble import EnsembleActor
     from seqcritic.models.hf.actor import HuggingFaceActor
-    from seqcritic.report.pages import render_page
+    from seqcritic.report.pages import render_diagnosis, render_page
     from seqcritic.scores.shared.function import as_score
     from seqcritic.scores.weighted_sum import weighted
     from seqcritic.settings.io import load_recipe, recipe_names
@@ -58,6 +59,7 @@ _MODULES = {
     "Search": "decoding.search",
     "Settings": "settings.tree",
     "SpecialTokens": "contracts.actor",
+    "StateValues": "analysis.state_values",
     "Task": "contracts.task",
     "Trainer": "training.trainer",
     "UserError": "errors",
@@ -77,6 +79,7 @@ _MODULES = {
     "register_method": "contracts.method_registry",
     "register_score": "contracts.registry",
     "register_task": "contracts.registry",
+    "render_diagnosis": "report.pages",
     "render_page": "report.pages",
     "train": "training.train",
 }
@@ -99,6 +102,7 @@ __all__ = [
     "Search",
     "Settings",
     "SpecialTokens",
+    "StateValues",
     "Task",
     "Trainer",
     "UserError",
@@ -119,6 +123,7 @@ __all__ = [
     "register_method",
     "register_score",
     "register_task",
+    "render_diagnosis",
     "render_page",
     "train",
     "weighted",

@@ -162,7 +162,14 @@ def diagnose(options: argparse.Namespace) -> int:
     from seqcritic.analysis.show import print_diagnosis
     from seqcritic.report.pages import render_diagnosis
 
-    found = run(options.runs, options.examples, options.draws, options.split, options.precision, options.device)
+    found = run(
+        options.runs,
+        num_examples=options.examples,
+        most_draws=options.draws,
+        split=options.split,
+        wanted_error=options.precision,
+        device=options.device,
+    )
     print_diagnosis(found)
     for out in options.out:
         _write_page(out, _to_json(found.to_dict()) if out.endswith(".json") else render_diagnosis(found))

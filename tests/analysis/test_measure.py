@@ -8,8 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumerated_gradients import Exact, make_baseline, make_subject, wrong_values
-from enumeration import NUM_STEPS, make_actor, make_batch, make_world
 from seqcritic.analysis.estimators import ESTIMATORS, UNBIASED, draw_gradients
 from seqcritic.analysis.fitted_baseline import fit_baseline
 from seqcritic.analysis.measure import Measurement, measure
@@ -17,6 +15,9 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.methods import losses, rollout
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.report.diagnosis import SAMPLES, EstimatorRow, Figure
+from seqcritic.testing.critics import wrong_values
+from seqcritic.testing.exact_moments import ExactMoments, make_baseline, make_subject
+from seqcritic.testing.worlds import NUM_STEPS, make_actor, make_batch, make_world
 
 DRAWS, COPIES = 320, 24
 WANTED = 0.05
@@ -35,16 +36,16 @@ def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", params=["exact", "wrong"])
-def diagnosis(request: pytest.FixtureRequest) -> tuple[str, Exact, Measurement]:
+def diagnosis(request: pytest.FixtureRequest) -> tuple[str, ExactMoments, Measurement]:
     actor = make_actor()
     world = make_world(actor)
     table = world.exact_values() if request.param == "exact" else wrong_values(world)
-    subject = make_subject(actor, world, table)
+    subject = make_subject(world, table)
     generator = torch.Generator().manual_seed(5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
         measured = measure(subject, make_baseline(), [make_batch().repeat(COPIES)], generator, DRAWS, 0.0)
-    return request.param, Exact(world, actor, table, make_baseline(), COPIES), measured
+    return request.param, ExactMoments(world, table, make_baseline(), COPIES), measured
 
 
 def row_of(measured: Measurement, name: str) -> EstimatorRow:
@@ -52,7 +53,7 @@ def row_of(measured: Measurement, name: str) -> EstimatorRow:
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_variance_bias_and_cosine_are_the_exact_ones(name: str, diagnosis: tuple[str, Exact, Measurement]):
+def test_variance_bias_and_cosine_are_the_exact_ones(name: str, diagnosis: tuple[str, ExactMoments, Measurement]):
     _, exact, measured = diagnosis
     row = row_of(measured, name)
     assert measured.draws == DRAWS
@@ -63,7 +64,7 @@ def test_variance_bias_and_cosine_are_the_exact_ones(name: str, diagnosis: tuple
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_only_actor_critic_with_wrong_values_is_biased(name: str, diagnosis: tuple[str, Exact, Measurement]):
+def test_only_actor_critic_with_wrong_values_is_biased(name: str, diagnosis: tuple[str, ExactMoments, Measurement]):
     kind, exact, measured = diagnosis
     is_biased = kind == "wrong" and name == "actor-critic"
     assert (exact.bias_squares[name] > 1e-12) == is_biased
@@ -74,7 +75,7 @@ def test_only_actor_critic_with_wrong_values_is_biased(name: str, diagnosis: tup
     assert math.sqrt(exact.bias_squares[name]) <= high + 1e-9
 
 
-def test_the_true_gradient_is_found_with_the_stated_error(diagnosis: tuple[str, Exact, Measurement]):
+def test_the_true_gradient_is_found_with_the_stated_error(diagnosis: tuple[str, ExactMoments, Measurement]):
     _, exact, measured = diagnosis
     assert measured.truth == min(UNBIASED, key=lambda name: exact.variances[name])
     assert measured.truth == "corrected"
@@ -83,7 +84,7 @@ def test_the_true_gradient_is_found_with_the_stated_error(diagnosis: tuple[str, 
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_errors_and_samples_follow_from_bias_and_variance(name: str, diagnosis: tuple[str, Exact, Measurement]):
+def test_errors_and_samples_follow_from_bias_and_variance(name: str, diagnosis: tuple[str, ExactMoments, Measurement]):
     _, exact, measured = diagnosis
     row = row_of(measured, name)
     expected = [exact.bias_squares[name] + exact.variances[name] / samples for samples in SAMPLES]
@@ -98,12 +99,12 @@ def test_errors_and_samples_follow_from_bias_and_variance(name: str, diagnosis: 
     assert row.alignments == pytest.approx(alignments, rel=0.1)
 
 
-def mean_square(exact: Exact, name: str) -> float:
+def mean_square(exact: ExactMoments, name: str) -> float:
     return float(exact.means[name].square().sum())
 
 
 def test_samples_of_the_same_alignment_are_those_where_the_noise_is_equally_long(
-    diagnosis: tuple[str, Exact, Measurement],
+    diagnosis: tuple[str, ExactMoments, Measurement],
 ):
     _, _, measured = diagnosis
     aim = row_of(measured, "actor-critic").alignments[0]
@@ -115,8 +116,8 @@ def test_samples_of_the_same_alignment_are_those_where_the_noise_is_equally_long
 def test_batches_of_unequal_size_count_by_their_examples():
     actor = make_actor()
     world = make_world(actor)
-    subject = make_subject(actor, world, wrong_values(world))
-    exact = Exact(world, actor, wrong_values(world), make_baseline(), 8)
+    subject = make_subject(world, wrong_values(world))
+    exact = ExactMoments(world, wrong_values(world), make_baseline(), 8)
     batches = [make_batch().repeat(7), make_batch()]
     measured = measure(subject, make_baseline(), batches, torch.Generator().manual_seed(6), 96, 0.0)
     for name in ESTIMATORS:
@@ -126,7 +127,7 @@ def test_batches_of_unequal_size_count_by_their_examples():
 def test_draws_end_when_the_truth_is_known_well_enough():
     actor = make_actor()
     world = make_world(actor)
-    subject = make_subject(actor, world, world.exact_values())
+    subject = make_subject(world, world.exact_values())
     seen: list[tuple[int, float]] = []
     measured = measure(
         subject,
@@ -147,7 +148,7 @@ def test_draws_end_when_the_truth_is_known_well_enough():
 def test_the_fitted_baseline_is_the_least_squares_fit():
     actor = make_actor()
     world = make_world(actor)
-    subject = make_subject(actor, world, world.exact_values())
+    subject = make_subject(world, world.exact_values())
     batch: Batch = make_batch().repeat(600)
     fitted = fit_baseline(subject, [batch], torch.Generator().manual_seed(8))
     returns = losses.returns_to_go(world.rewards, world.mask)
@@ -171,7 +172,7 @@ def test_the_fitted_baseline_is_the_least_squares_fit():
 def test_a_draw_is_the_same_for_the_same_generator():
     actor = make_actor()
     world = make_world(actor)
-    subject = make_subject(actor, world, world.exact_values())
+    subject = make_subject(world, world.exact_values())
     first, again, other = (
         draw_gradients(subject, make_baseline(), [make_batch().repeat(2)], torch.Generator().manual_seed(seed))
         for seed in (1, 1, 2)

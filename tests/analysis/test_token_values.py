@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from enumerated_gradients import make_subject
-from enumeration import NUM_STEPS, make_actor, make_batch, make_world
 from seqcritic.methods import rollout
 from seqcritic.methods.token_values import advantages, compare_values, measure_token_values
+from seqcritic.testing.exact_moments import make_subject
+from seqcritic.testing.worlds import NUM_STEPS, make_actor, make_batch, make_world
 
 WEIGHTS = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64)
 TRUE = torch.tensor([[2.0, 1.0, -1.0]], dtype=torch.float64)
@@ -42,7 +42,7 @@ def test_exact_values_agree_with_sampled_continuations(
     monkeypatch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
     actor = make_actor()
     world = make_world(actor)
-    subject = make_subject(actor, world, factor * world.exact_values())
+    subject = make_subject(world, factor * world.exact_values())
     found = measure_token_values(
         subject.actor, subject.critic, subject.score, [make_batch().repeat(100)], torch.Generator().manual_seed(1)
     )

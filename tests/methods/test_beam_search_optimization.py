@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from enumeration import gradients, largest_difference
 from seqcritic.contracts.actor import Actor, SpecialTokens
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
@@ -22,6 +21,7 @@ from seqcritic.methods.beam_search_optimization import (
 )
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.tensors import rows as all_rows
+from seqcritic.testing.worlds import gradients, largest_difference
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
 

@@ -6,9 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-import enumeration
-import test_estimators
-from enumeration import World, gradients, largest_difference, make_world
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
 from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.critic import Critic
@@ -20,15 +17,17 @@ from seqcritic.errors import UserError
 from seqcritic.methods import fused_ops, losses, masked_losses
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.models.gru.actor import RecurrentActor
-from seqcritic.models.gru.attention import EncoderMemory
 from seqcritic.models.gru.critic import RecurrentCritic
 from seqcritic.models.gru.recurrence import use_plain_loops
 from seqcritic.settings.io import load_recipe
 from seqcritic.settings.tree import Settings
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
-from test_estimators import Estimator, TabularCritic, exact_loss_gradients, expected_gradients
+from seqcritic.testing.critics import TabularCritic
+from seqcritic.testing.unbiased import expected_gradients, method_estimator
+from seqcritic.testing.worlds import World, gradients, largest_difference, make_actor, make_world
+from seqcritic.testing.worlds import make_batch as make_pair
+from test_estimators import Estimator
 from test_masked_losses import MASK, TOKENS, make_outputs, packed, weighted
 from test_masked_losses import NUM_TOKENS as NUM_OUTPUTS
 
@@ -178,7 +177,7 @@ class ExpandedCritic(RecurrentCritic):
 
     def masked_values(
         self,
-        memory: EncoderMemory,
+        memory: Tensor,
         predictions: Tensor,
         actor_states: Tensor,
         mask: Tensor,
@@ -273,7 +272,7 @@ class TabularColumns(TabularCritic):
 
     def masked_values(
         self,
-        memory: EncoderMemory,
+        memory: Tensor,
         predictions: Tensor,
         actor_states: Tensor,
         mask: Tensor,
@@ -289,52 +288,38 @@ class TabularColumns(TabularCritic):
         return Values(dense._replace(rows=rows), columns)
 
 
-def twin_tokens(monkeypatch: pytest.MonkeyPatch) -> World:
+def twin_tokens() -> World:
     """A world of four tokens; 2 and 3 are in no reference and the actor cannot tell them apart."""
-    everywhere = torch.ones(1, 3, dtype=torch.bool)
-    batch = Batch(torch.tensor([[2, 1, 0]]), everywhere, torch.tensor([[1, 1, END]]), everywhere)
-    plain_actor = enumeration.make_actor
-
-    def make_twin_actor(seed: int = 0, dropout: float = 0.0) -> RecurrentActor:
-        actor = plain_actor(seed, dropout)
-        with torch.no_grad():
-            for table in (
-                actor.decoder.embedding.weight,
-                actor.decoder.output_layer.weight,
-                actor.decoder.output_layer.bias,
-            ):
-                table[3] = table[2]
-        return actor
-
-    monkeypatch.setattr(enumeration, "NUM_TOKENS", 4)
-    for module in (enumeration, test_estimators):
-        monkeypatch.setattr(module, "make_batch", lambda: batch)
-        monkeypatch.setattr(module, "make_actor", make_twin_actor)
-    return make_world(make_twin_actor())
+    actor = make_actor(num_tokens=4)
+    output = actor.decoder.output_layer
+    with torch.no_grad():
+        for table in (actor.decoder.embedding.weight, output.weight, output.bias):
+            table[3] = table[2]
+    return make_world(actor, batch=make_pair((1, 1)))
 
 
-def bias_of(estimator: Estimator, shared: bool, error: float, monkeypatch: pytest.MonkeyPatch) -> float:
+def bias_of(estimator: Estimator, shared: bool, error: float) -> float:
     """The bias of an estimator whose critic is off by an error in the value of the rest."""
-    world = twin_tokens(monkeypatch)
+    world = twin_tokens()
     networks = estimator.networks(world)
     for critic in (networks.critic, networks.target_critic):
         critic.__class__ = TabularColumns
         critic.error, critic.shared = error, shared
-    found = expected_gradients(estimator.method(), networks, world, 1, monkeypatch)
-    return largest_difference(found, exact_loss_gradients(networks))
+    found = expected_gradients(method_estimator(estimator.method(), networks, world), world)
+    return largest_difference(found, [-gradient for gradient in world.exact_gradients()])
 
 
 @pytest.mark.parametrize("error", [0.0, 1.0])
-def test_actor_critic_is_unbiased_where_the_rest_has_its_true_value(error: float, monkeypatch):
+def test_actor_critic_is_unbiased_where_the_rest_has_its_true_value(error: float):
     estimator = Estimator("actor-critic", table=World.exact_values)
-    assert (bias_of(estimator, True, error, monkeypatch) < 1e-8) == (error == 0)
+    assert (bias_of(estimator, True, error) < 1e-8) == (error == 0)
 
 
 @pytest.mark.parametrize("name", ["reinforce-critic", "actor-critic"])
-def test_control_variates_of_columns_and_rest_cost_no_bias_whatever_they_are(name: str, monkeypatch):
+def test_control_variates_of_columns_and_rest_cost_no_bias_whatever_they_are(name: str):
     knobs = (("correction", 1.0),) if name == "actor-critic" else ()
     estimator = Estimator(name, knobs=knobs, table=lambda world: world.exact_values().cos() * 3)
-    assert bias_of(estimator, False, 1.0, monkeypatch) < 1e-8
+    assert bias_of(estimator, False, 1.0) < 1e-8
 
 
 def test_the_number_of_columns_is_checked():

@@ -8,8 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumerated_gradients import wrong_values
-from enumeration import World, gradients, largest_difference, make_actor, make_batch, make_world
 from method_worlds import make_batch as several_examples
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
@@ -20,8 +18,11 @@ from seqcritic.methods.correction import CORRECTION, MEMORY, REST, AutomaticCorr
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.settings.io import settings_from, with_method
 from seqcritic.settings.methods import method_section
+from seqcritic.testing.critics import random_values, wrong_values
+from seqcritic.testing.unbiased import assert_unbiased, expected_gradients, method_estimator
+from seqcritic.testing.worlds import World, gradients, largest_difference, make_actor, make_batch, make_world
 from test_entropy_actor_critic import TEMPERATURE, entropy_sums
-from test_estimators import SCORE, Estimator, Table, exact_loss_gradients, expected_gradients, random_table
+from test_estimators import SCORE, Estimator, Table
 from test_gradients import make_networks, make_settings
 
 NUM_BATCHES = 200
@@ -50,29 +51,25 @@ def difference(ours: list[Tensor], theirs: list[Tensor]) -> list[Tensor]:
 
 
 @pytest.mark.parametrize(("eta", "samples"), [(0.25, 1), (0.5, 2), (1.0, 1)])
-def test_so_much_of_the_bias_is_left(eta, samples, world, monkeypatch):
-    networks = networks_of(world, random_table)
-    exact = exact_loss_gradients(networks)
-    biases = [
-        difference(expected_gradients(method_of(each, samples=samples), networks, world, samples, monkeypatch), exact)
-        for each in (0.0, eta)
-    ]
+def test_so_much_of_the_bias_is_left(eta, samples, world):
+    networks = networks_of(world, random_values)
+    exact = [-gradient for gradient in world.exact_gradients()]
+    estimators = [method_estimator(method_of(each, samples=samples), networks, world) for each in (0.0, eta)]
+    biases = [difference(expected_gradients(each, world, samples), exact) for each in estimators]
     assert largest_difference(biases[0], [torch.zeros_like(part) for part in exact]) > 0.1
     assert largest_difference(biases[1], [(1 - eta) * part for part in biases[0]]) < 1e-8
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.3, 1.0])
-def test_with_exact_values_every_correction_gives_the_exact_gradient(eta, world, monkeypatch):
-    networks = networks_of(world, World.exact_values)
-    found = expected_gradients(method_of(eta), networks, world, 1, monkeypatch)
-    assert largest_difference(found, exact_loss_gradients(networks)) < 1e-8
+def test_with_exact_values_every_correction_gives_the_exact_gradient(eta, world):
+    assert_unbiased(method_estimator(method_of(eta), networks_of(world, World.exact_values), world), world)
 
 
-def test_it_corrects_the_regularised_return_with_any_soft_critic(world, monkeypatch):
-    networks = networks_of(world, random_table)
+def test_it_corrects_the_regularised_return_with_any_soft_critic(world):
+    networks = networks_of(world, random_values)
     changes = {"correction": 1.0, "entropy_actor_critic": {"temperature": TEMPERATURE}}
     method = EntropyActorCritic(method_section()(name="entropy-actor-critic", **changes), SCORE, True)
-    found = expected_gradients(method, networks, world, 1, monkeypatch)
+    found = expected_gradients(method_estimator(method, networks, world), world)
     again = make_world(networks.actor)
     entropy = (again.sequence_probabilities * entropy_sums(again)[:, 0]).sum()
     exact = gradients(-(again.expected_return + TEMPERATURE * entropy), networks.actor)
@@ -146,8 +143,6 @@ def draw_batches(
     for _ in range(NUM_BATCHES):
         rows = torch.multinomial(probabilities, samples, replacement=True, generator=generator).tolist()
         patch.setattr(rollout, "sample", lambda *rest, rows=rows: world.sample_of(rows))
-        for critic in (networks.critic, networks.target_critic):
-            critic.rows = rows  # type: ignore[union-attr]
         method.observe(method(networks, make_batch(), torch.Generator(), 0.0).observations)
     assert method.automatic is not None
     return method.automatic
@@ -160,8 +155,6 @@ def gradients_of_sequences(world: World, networks: Networks, patch: pytest.Monke
         found = []
         for row in range(len(world.sequences)):
             patch.setattr(rollout, "sample", lambda *rest, row=row: world.sample_of([row]))
-            for critic in (networks.critic, networks.target_critic):
-                critic.rows = [row]  # type: ignore[union-attr]
             outcome = method_of(eta)(networks, make_batch(), torch.Generator(), 0.0)
             found.append(torch.cat([part.flatten() for part in gradients(outcome.loss, networks.actor)]))
         return torch.stack(found)
@@ -178,7 +171,7 @@ class Exact:
         plain, correction = gradients_of_sequences(world, networks, patch)
         mean = probabilities @ correction
         away = correction - mean
-        exact = torch.cat([part.flatten() for part in exact_loss_gradients(networks)])
+        exact = -torch.cat([part.flatten() for part in world.exact_gradients()])
         self.squared_bias = float((probabilities @ plain - exact).square().sum())
         self.variance = float(probabilities @ away.square().sum(1)) / samples
         self.covariance = float(probabilities @ ((plain - probabilities @ plain) * away).sum(1)) / samples
@@ -192,7 +185,7 @@ class Exact:
 
 
 @pytest.mark.parametrize("samples", [1, 16, 1000])
-@pytest.mark.parametrize("table", [World.exact_values, poor_table, random_table])
+@pytest.mark.parametrize("table", [World.exact_values, poor_table, random_values])
 def test_auto_finds_the_correction_of_least_error(table, samples, world, monkeypatch):
     networks = networks_of(world, table)
     exact = Exact(world, networks, samples, monkeypatch)

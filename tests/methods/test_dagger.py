@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from enumeration import World, gradients, largest_difference, make_actor, make_world
-from enumeration import make_batch as make_small_batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.draws import choose, draw_numbers, draw_uniform
 from seqcritic.methods import rollout
 from seqcritic.methods.dagger import Dagger, DaggerSettings, expert_probability, sample_mixture
+from seqcritic.testing.worlds import World, gradients, largest_difference, make_actor, make_world
+from seqcritic.testing.worlds import make_batch as make_small_batch
 from test_estimators import Estimator
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 
@@ -26,7 +26,6 @@ def test_the_target_is_the_token_of_the_highest_exact_value(monkeypatch):
     exact = world.exact_values()
     for row, sequence in enumerate(world.sequences):
         monkeypatch.setattr(rollout, "sample", lambda *rest, row=row: world.sample_of((row,)))
-        networks.critic.rows = networks.target_critic.rows = [row]
         outcome = method(networks, make_small_batch(), torch.Generator(), 0.9)
         again = make_world(networks.actor)
         log_probabilities = torch.log_softmax(again.logits[row], 1)

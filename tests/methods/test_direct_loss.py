@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import gradients, largest_difference, make_actor, make_batch, make_world
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Scorable
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import rollout
 from seqcritic.methods.direct_loss import DirectLoss, choose_pairs, direct_loss
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.testing.worlds import gradients, largest_difference, make_actor, make_batch, make_world
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
 

@@ -6,20 +6,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import (
-    World,
-    gradients,
-    largest_difference,
-    make_actor,
-    make_world,
-)
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
 from seqcritic.methods.entropy_actor_critic import EntropyActorCritic
 from seqcritic.settings.tree import Settings
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
-from test_estimators import Estimator, expected_gradients, random_table
+from seqcritic.testing.critics import random_values
+from seqcritic.testing.unbiased import expected_gradients, method_estimator
+from seqcritic.testing.worlds import (
+    World,
+    gradients,
+    largest_difference,
+    make_actor,
+    make_world,
+)
+from test_estimators import Estimator
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 
 TEMPERATURE = 0.7
@@ -57,28 +59,25 @@ def test_the_exact_soft_values_are_a_fixed_point_of_the_soft_bellman_backup(worl
 
 
 @pytest.mark.parametrize("temporal_difference", [True, False])
-def test_a_critic_with_exact_soft_values_has_no_expected_error(world, monkeypatch, temporal_difference):
+def test_a_critic_with_exact_soft_values_has_no_expected_error(world, temporal_difference):
     """Targets equal the values (TD), or average to them (Monte Carlo): the critic's gradient is 0."""
     networks = Estimator("entropy-actor-critic", table=exact_soft_values).networks(world)
     changes = {"temporal_difference": temporal_difference, "variance_penalty": 0.0}
 
     def gradient_of_the_critic(temperature: float) -> float:
         method = build_method(settings_of(temperature, **changes), "train", SCORE)
-        (found,) = expected_gradients(method, networks, world, 1, monkeypatch, of="critic")
-        pooled: dict[tuple[int, ...], Tensor] = {}  # the sequences that share a prefix share its values
-        for row, sequence in enumerate(world.sequences):
-            for step in range(len(sequence)):
-                pooled[sequence[:step]] = pooled.get(sequence[:step], 0.0) + found[row, step]
-        return max(float(gradient.abs().max()) for gradient in pooled.values())
+        estimator = method_estimator(method, networks, world)
+        (found,) = expected_gradients(estimator, world, network=networks.critic)
+        return float(found.abs().max())
 
     assert gradient_of_the_critic(TEMPERATURE) < 1e-10
     assert gradient_of_the_critic(0.0) > 1e-3
 
 
-def test_with_exact_soft_values_the_gradient_is_that_of_the_regularised_return(world, monkeypatch):
+def test_with_exact_soft_values_the_gradient_is_that_of_the_regularised_return(world):
     networks = Estimator("entropy-actor-critic", table=exact_soft_values).networks(world)
     method = EntropyActorCritic(settings_of(TEMPERATURE).method, SCORE, True)
-    found = expected_gradients(method, networks, world, 1, monkeypatch)
+    found = expected_gradients(method_estimator(method, networks, world), world)
     again = make_world(networks.actor)
     entropy = (again.sequence_probabilities * entropy_sums(again)[:, 0]).sum()
     exact = gradients(-(again.expected_return + TEMPERATURE * entropy), networks.actor)
@@ -103,7 +102,7 @@ def test_without_temperature_it_is_actor_critic_exactly(phase, changes):
 def test_random_values_give_a_finite_gradient_where_probabilities_vanish(world):
     logits = torch.tensor([[[0.0, -200.0, 3.0]]], requires_grad=True)
     method = EntropyActorCritic(settings_of(TEMPERATURE).method, SCORE, True)
-    values = random_table(world)[:1, :1].float()
+    values = random_values(world)[:1, :1].float()
     mask = torch.tensor([[True]])
     loss = method.actor_loss(Packed.of(logits, mask), Values(Packed.of(values, mask)), mask)
     (gradient,) = torch.autograd.grad(loss, logits)

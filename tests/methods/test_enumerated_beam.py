@@ -10,13 +10,13 @@ import torch
 from rapidfuzz.distance import Levenshtein
 from torch import Tensor
 
-from enumeration import NUM_TOKENS, gradients, largest_difference, make_actor
 from method_worlds import SCORE, make_settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.methods.beam_search_optimization import BeamSearchOptimization
 from seqcritic.models.gru.actor import Actor
+from seqcritic.testing.worlds import NUM_TOKENS, gradients, largest_difference, make_actor
 
 SOURCE = torch.tensor([[2, 1, 0]])
 Tokens = tuple[int, ...]

@@ -12,8 +12,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumerated_draws import Branches, expected_gradients, outcomes
-from enumeration import (
+from method_worlds import SCORE, make_settings
+from seqcritic.contracts.method_registry import registered_methods
+from seqcritic.contracts.networks import Networks
+from seqcritic.decoding import sampling
+from seqcritic.methods import dagger, rollout, scheduled_sampling
+from seqcritic.methods.build import build_networks
+from seqcritic.models.gru.actor import Actor
+from seqcritic.testing.branches import Branches, expected_gradients, outcomes
+from seqcritic.testing.worlds import (
     NUM_STEPS,
     NUM_TOKENS,
     all_sequences,
@@ -24,13 +31,6 @@ from enumeration import (
     make_batch,
     make_world,
 )
-from method_worlds import SCORE, make_settings
-from seqcritic.contracts.method_registry import registered_methods
-from seqcritic.contracts.networks import Networks
-from seqcritic.decoding import sampling
-from seqcritic.methods import dagger, rollout, scheduled_sampling
-from seqcritic.methods.build import build_networks
-from seqcritic.models.gru.actor import Actor
 
 REFERENCE = (1, 2, 0)
 

@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import NUM_TOKENS, gradients, largest_difference, make_actor, make_batch
 from method_worlds import SCORE, make_settings
 from seqcritic.contracts.networks import Networks
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import edited_targets, raml
 from seqcritic.methods.edited_targets import _edit, _log_excess, edit_weight
+from seqcritic.testing.worlds import NUM_TOKENS, gradients, largest_difference, make_actor, make_batch
 from test_raml import enumerated
 
 REFERENCE = torch.tensor([1, 2])

@@ -6,7 +6,6 @@ draws two samples, and its gradients are averaged by their exact probabilities.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,69 +13,29 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from enumeration import (
-    NUM_STEPS,
+from seqcritic.contracts.method import Method
+from seqcritic.contracts.method_registry import registered_methods
+from seqcritic.contracts.networks import BASELINE, CRITIC, Networks
+from seqcritic.methods import losses
+from seqcritic.models.baseline import LinearBaseline
+from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.settings.methods import method_section
+from seqcritic.testing.critics import TabularCritic, random_values
+from seqcritic.testing.unbiased import assert_unbiased, expected_gradients, method_estimator
+from seqcritic.testing.worlds import (
     NUM_TOKENS,
     SIZES,
     World,
     gradients,
+    held_masks,
     largest_difference,
     make_actor,
     make_batch,
     make_world,
 )
-from seqcritic.contracts.method import Method
-from seqcritic.contracts.method_registry import registered_methods
-from seqcritic.contracts.networks import BASELINE, CRITIC, Networks
-from seqcritic.methods import losses, rollout
-from seqcritic.models.baseline import LinearBaseline
-from seqcritic.models.gru.attention import EncoderMemory
-from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings.methods import method_section
-from seqcritic.tensors.packed import Packed
-from seqcritic.tensors.values import Columns, Values
 
 SCORE = EditDistanceScore(normalise=False)
 Table = Callable[[World], Tensor]
-
-
-class TabularCritic(nn.Module):
-    """A critic whose values are given for every sequence; those of some rows are looked up at a time."""
-
-    num_columns: int | None = None
-
-    def __init__(self, table: Tensor, residual_on_lookahead: bool = False) -> None:
-        super().__init__()
-        self.table = nn.Parameter(table)
-        self.residual_on_lookahead = residual_on_lookahead
-        self.rows = [0]
-
-    def draw_masks(self, num_rows: int, generator: torch.Generator) -> None:
-        return None
-
-    def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> EncoderMemory:
-        return EncoderMemory(references, references, references)
-
-    def masked_values(
-        self,
-        memory: EncoderMemory,
-        predictions: Tensor,
-        actor_states: Tensor,
-        mask: Tensor,
-        columns: Columns | None = None,
-    ) -> Values:
-        return Values(Packed.of(self.table[self.rows, : predictions.shape[1]], mask))
-
-
-def random_table(world: World) -> Tensor:
-    """Values that depend on the sequence only through its prefix, as any critic's do."""
-    table = torch.zeros(len(world.sequences), NUM_STEPS, NUM_TOKENS, dtype=torch.float64)
-    for row, sequence in enumerate(world.sequences):
-        for step in range(len(sequence)):
-            seed = sum((token + 1) * 7**place for place, token in enumerate(sequence[:step]))
-            generator = torch.Generator().manual_seed(seed)
-            table[row, step] = 3 * torch.randn(NUM_TOKENS, dtype=torch.float64, generator=generator)
-    return table
 
 
 @dataclass(frozen=True)
@@ -86,7 +45,7 @@ class Estimator:
     name: str
     samples: int = 1
     knobs: tuple[tuple[str, object], ...] = ()
-    table: Table = random_table
+    table: Table = random_values
 
     def method(self, shaping: bool = True, likelihood_weight: float = 0.0, reward_dropout: str = "held") -> Method:
         settings = method_section()(
@@ -94,12 +53,12 @@ class Estimator:
         )
         return registered_methods()[self.name](settings, SCORE, shaping)
 
-    def networks(self, world: World, dropout: float = 0.0) -> Networks:
-        """Return what the method needs, each network as wrong as it may be."""
-        networks, needs = Networks(make_actor(dropout=dropout)), registered_methods()[self.name].needs
+    def networks(self, world: World) -> Networks:
+        """Return what the method needs beside the world's actor, each network as wrong as it may be."""
+        networks, needs = Networks(world.actor), registered_methods()[self.name].needs
         if CRITIC in needs:
             values = self.table(world)
-            networks.critic, networks.target_critic = TabularCritic(values), TabularCritic(values.clone())  # type: ignore[assignment]
+            networks.critic, networks.target_critic = TabularCritic(world, values), TabularCritic(world, values)
         if BASELINE in needs:
             networks.baseline = LinearBaseline(SIZES.hidden).double()
             nn.init.normal_(networks.baseline.linear.weight, std=3.0, generator=torch.Generator().manual_seed(1))
@@ -126,63 +85,35 @@ def world() -> World:
     return make_world(make_actor())
 
 
-def expected_gradients(
-    method: Method,
-    networks: Networks,
-    world: World,
-    samples: int,
-    monkeypatch: pytest.MonkeyPatch,
-    of: str = "actor",
-) -> list[Tensor]:
-    """Run the method on every tuple of sequences and average a network's gradient by the exact probabilities."""
-    network = getattr(networks, of)
-    total = [torch.zeros_like(parameter) for parameter in network.parameters()]
-    probabilities = world.sequence_probabilities.detach()
-    for rows in itertools.product(range(len(world.sequences)), repeat=samples):
-        monkeypatch.setattr(rollout, "sample", lambda *rest, rows=rows: world.sample_of(rows))
-        for critic in (networks.critic, networks.target_critic):
-            if critic is not None:
-                critic.rows = list(rows)
-        outcome = method(networks, make_batch(), torch.Generator(), 0.0)
-        for sum_so_far, gradient in zip(total, gradients(outcome.loss, network), strict=True):
-            sum_so_far += probabilities[list(rows)].prod() * gradient
-    return total
-
-
-def exact_loss_gradients(networks: Networks) -> list[Tensor]:
-    """The gradient of −V for the networks' actor, whose weights are the world's."""
-    return gradients(-make_world(networks.actor).expected_return, networks.actor)
-
-
 @pytest.mark.parametrize("shaping", [True, False])
 @every_estimator
-def test_the_estimate_is_unbiased(estimator, shaping, monkeypatch):
-    world = make_world(make_actor(), shaping)
-    networks = estimator.networks(world)
-    found = expected_gradients(estimator.method(shaping), networks, world, estimator.samples, monkeypatch)
-    assert largest_difference(found, exact_loss_gradients(networks)) < 1e-8
+def test_the_estimate_is_unbiased(estimator, shaping):
+    world = make_world(shaping=shaping)
+    found = method_estimator(estimator.method(shaping), estimator.networks(world), world)
+    assert_unbiased(found, world, estimator.samples)
 
 
 @pytest.mark.parametrize("reward_dropout", ["held", "none"])
 @every_estimator
-def test_the_estimate_is_unbiased_for_the_policy_that_drops_units(estimator, reward_dropout, monkeypatch):
+def test_the_estimate_is_unbiased_for_the_policy_that_drops_units(estimator, reward_dropout):
     # A generator as fresh as the one every call of the method is given: it draws the same masks.
-    masks = make_actor(dropout=0.4).draw_masks(1, torch.Generator()) if reward_dropout == "held" else None
-    world = make_world(make_actor(dropout=0.4), masks=masks)
-    networks = estimator.networks(world, dropout=0.4)
-    method = estimator.method(reward_dropout=reward_dropout)
-    found = expected_gradients(method, networks, world, estimator.samples, monkeypatch)
-    exact = gradients(-make_world(networks.actor, masks=masks).expected_return, networks.actor)
-    assert largest_difference(found, exact) < 1e-8
-    assert (largest_difference(found, exact_loss_gradients(networks)) > 1e-3) == (reward_dropout == "held")
+    actor = make_actor(dropout=0.4)
+    world = make_world(actor, masks=held_masks(actor) if reward_dropout == "held" else None)
+    found = method_estimator(estimator.method(reward_dropout=reward_dropout), estimator.networks(world), world)
+    assert_unbiased(found, world, estimator.samples)
+    off = largest_difference(world.exact_gradients(), make_world(actor).exact_gradients())
+    assert (off > 1e-3) == (reward_dropout == "held")
 
 
 @every_estimator
-def test_the_likelihood_term_is_added_with_its_weight(estimator, world, monkeypatch):
+def test_the_likelihood_term_is_added_with_its_weight(estimator, world):
     networks = estimator.networks(world)
-    plain = expected_gradients(estimator.method(), networks, world, estimator.samples, monkeypatch)
-    method = estimator.method(likelihood_weight=0.25)
-    mixed = expected_gradients(method, networks, world, estimator.samples, monkeypatch)
+    plain, mixed = (
+        expected_gradients(
+            method_estimator(estimator.method(likelihood_weight=weight), networks, world), world, estimator.samples
+        )
+        for weight in (0.0, 0.25)
+    )
     actor, batch = networks.actor, make_batch()
     logits, _ = actor.score(actor.encode(batch.sources, batch.source_mask), batch.references)
     likelihood = losses.likelihood_loss(torch.log_softmax(logits, 2), batch.references, batch.reference_mask)
@@ -190,11 +121,10 @@ def test_the_likelihood_term_is_added_with_its_weight(estimator, world, monkeypa
     assert largest_difference(mixed, expected) < 1e-10
 
 
-def test_actor_critic_with_wrong_values_is_biased(world, monkeypatch):
+def test_actor_critic_with_wrong_values_is_biased(world):
     wrong = Estimator("actor-critic")
-    networks = wrong.networks(world)
-    found = expected_gradients(wrong.method(), networks, world, 1, monkeypatch)
-    assert largest_difference(found, exact_loss_gradients(networks)) > 1e-3
+    with pytest.raises(AssertionError, match=r"biased: by \d.* of the length of the true gradient, cosine"):
+        assert_unbiased(method_estimator(wrong.method(), wrong.networks(world), world), world)
 
 
 def test_the_exact_values_are_a_fixed_point_of_the_bellman_backup(world):

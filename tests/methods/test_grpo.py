@@ -7,7 +7,6 @@ import copy
 import pytest
 import torch
 
-from enumeration import gradients, largest_difference
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
@@ -16,6 +15,7 @@ from seqcritic.methods.build import build_method
 from seqcritic.methods.experience import gather_experience, score_again
 from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.settings.io import settings_from
+from seqcritic.testing.worlds import gradients, largest_difference
 from seqcritic.training.learner import Learner, recipe_learner
 
 ONCE = {"samples": 3, "divides_by_spread": False, "steps": 1}

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import World, gradients, largest_difference, make_actor, make_batch, make_world
 from method_worlds import NUM_TOKENS, SCORE, make_networks, make_settings
 from method_worlds import make_batch as make_larger_batch
 from seqcritic.contracts.method_registry import registered_methods
@@ -18,6 +17,7 @@ from seqcritic.methods.build import build_method, build_networks
 from seqcritic.methods.reinforce_multisample import ReinforceMultisample
 from seqcritic.settings.io import settings_from
 from seqcritic.settings.methods import method_section
+from seqcritic.testing.worlds import World, gradients, largest_difference, make_actor, make_batch, make_world
 from seqcritic.training.learner import Learner, recipe_learner
 
 METHODS = [name for name in registered_methods() if name != "likelihood"]

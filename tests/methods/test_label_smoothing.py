@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import gradients, largest_difference
 from method_worlds import NUM_TOKENS, SCORE, make_batch, make_networks, make_settings
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.errors import UserError
 from seqcritic.methods.build import build_method
 from seqcritic.models.gru.recurrence import use_plain_loops
+from seqcritic.testing.worlds import gradients, largest_difference
 
 
 def oracle(networks: Networks, batch: Batch, smoothing: float) -> Tensor:

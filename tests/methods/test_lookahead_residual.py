@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 import seqcritic
-from enumeration import NUM_STEPS, NUM_TOKENS, World, largest_difference, make_actor, make_batch, make_world
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.batch import Batch, pad
 from seqcritic.contracts.method_registry import registered_methods
@@ -24,7 +23,10 @@ from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings.methods import method_section
 from seqcritic.tensors.packed import Packed
-from test_estimators import SCORE, TabularCritic, exact_loss_gradients, expected_gradients
+from seqcritic.testing.critics import TabularCritic
+from seqcritic.testing.unbiased import assert_unbiased, method_estimator
+from seqcritic.testing.worlds import NUM_STEPS, NUM_TOKENS, World, make_actor, make_batch, make_world
+from test_estimators import SCORE
 
 SPECIAL = SpecialTokens(end=(END,), padding=END)
 
@@ -37,10 +39,8 @@ def lookaheads(world: World) -> Tensor:
 
 def add_to(world: World, rest: Tensor) -> Networks:
     """The world's actor and critics whose networks say `rest` [N, T, V]."""
-    critics = [TabularCritic(rest.clone(), residual_on_lookahead=True) for _ in range(2)]
-    for critic in critics:
-        critic.rows = list(range(len(world.sequences)))
-    return Networks(make_actor(), critic=critics[0], target_critic=critics[1])  # type: ignore[arg-type]
+    critics = [TabularCritic(world, rest, residual_on_lookahead=True) for _ in range(2)]
+    return Networks(world.actor, critic=critics[0], target_critic=critics[1])
 
 
 def test_lookahead_stand_with_their_tokens():
@@ -62,7 +62,8 @@ def test_tokens_of_every_reference_promise_something_and_have_columns():
     gains = found.padded()[:, :, ids].tolist()
     assert gains[0][0] == [1, 1, 1, 0, 0, 0], "a or c, in its place, and b, out of place, as no other is right"
     assert gains[1][1] == [0, 0, 0, 0, 1, 0]
-    critic = TabularCritic(torch.zeros(1), residual_on_lookahead=True)
+    world = make_world()
+    critic = TabularCritic(world, world.exact_values(), residual_on_lookahead=True)
     critic.num_columns = 1
     columns = choose_columns(critic, codec.special, batch, torch.ones(2, codec.num_target_tokens))
     assert columns is not None
@@ -71,14 +72,13 @@ def test_tokens_of_every_reference_promise_something_and_have_columns():
     assert few.padded()[:, :, ids].tolist() == gains
 
 
-def test_with_what_is_left_of_the_exact_values_actor_critic_is_unbiased(monkeypatch: pytest.MonkeyPatch):
+def test_with_what_is_left_of_the_exact_values_actor_critic_is_unbiased():
     world = make_world(make_actor())
     rest = world.exact_values() - lookaheads(world)
     rest[:, :, END] = 5.0  # whatever the network says of it, the end is worth nothing more
     networks = add_to(world, rest)
     method = registered_methods()["actor-critic"](method_section()(name="actor-critic"), SCORE, True)
-    found = expected_gradients(method, networks, world, 1, monkeypatch)
-    assert largest_difference(found, exact_loss_gradients(networks)) < 1e-8
+    assert_unbiased(method_estimator(method, networks, world), world)
 
 
 @pytest.mark.parametrize("temporal_difference", [True, False])

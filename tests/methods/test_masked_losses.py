@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import gradients, largest_difference
 from seqcritic.contracts.batch import pad
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import fused_ops, losses, masked_losses
@@ -19,6 +18,7 @@ from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Values
+from seqcritic.testing.worlds import gradients, largest_difference
 
 GENERATOR = torch.Generator().manual_seed(0)
 MASK = torch.tensor([[True, True, True], [True, False, False], [False, False, False], [True, True, False]])

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import World, gradients, held_masks, largest_difference, make_actor, make_batch, make_world
 from method_worlds import make_batch as make_larger_batch
 from method_worlds import make_networks, make_settings
 from seqcritic.contracts.actor import SpecialTokens
@@ -19,6 +18,15 @@ from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings.methods import method_section
 from seqcritic.tensors import rows as all_rows
+from seqcritic.testing.worlds import (
+    World,
+    gradients,
+    held_masks,
+    largest_difference,
+    make_actor,
+    make_batch,
+    make_world,
+)
 
 REFERENCE = (1, 2, 0)
 SCORE = EditDistanceScore(normalise=False)

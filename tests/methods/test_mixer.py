@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
@@ -14,6 +13,7 @@ from seqcritic.methods.build import build_method
 from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.mixer import likelihood_steps
 from seqcritic.settings.methods import MethodSettings
+from seqcritic.testing.worlds import gradients, largest_difference
 
 LENGTH = 4  # of the batch's references, the end token counted
 

@@ -10,7 +10,6 @@ import torch
 from rapidfuzz.distance import Levenshtein
 from torch import Tensor
 
-from enumeration import NUM_TOKENS, World, gradients, largest_difference, make_actor, make_batch, make_world
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.batch import Batch, RawTexts
 from seqcritic.contracts.method import Outcome
@@ -24,6 +23,15 @@ from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings.io import settings_from
 from seqcritic.settings.methods import method_section
+from seqcritic.testing.worlds import (
+    NUM_TOKENS,
+    World,
+    gradients,
+    largest_difference,
+    make_actor,
+    make_batch,
+    make_world,
+)
 
 END, LONGEST = 0, 4
 SPECIAL = SpecialTokens(end=(END,), padding=END)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
 from seqcritic.models.gru.recurrence import use_plain_loops
+from seqcritic.testing.worlds import gradients, largest_difference
 
 
 def test_advantages_are_those_of_a_table_made_by_hand():

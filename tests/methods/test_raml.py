@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.methods import edited_targets
 from seqcritic.methods.build import build_method
 from seqcritic.methods.edited_targets import draw_edited, edit_weight
 from seqcritic.scores.edit_distance import prefix_distances
+from seqcritic.testing.worlds import gradients, largest_difference
 
 NUM_DRAWS = 40_000
 EXTRA_TOKENS = 4  # instead of 10, so that all can be listed

@@ -7,12 +7,12 @@ import itertools
 import pytest
 import torch
 
-from enumeration import gradients, largest_difference
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.draws import choose, draw_numbers
 from seqcritic.methods import losses, scheduled_sampling
 from seqcritic.methods.build import build_method
 from seqcritic.methods.scheduled_sampling import ScheduledSamplingSettings, mix_inputs, reference_probability
+from seqcritic.testing.worlds import gradients, largest_difference
 
 NUM_EXAMPLES = 40
 DECAYS = ("linear", "exponential", "inverse-sigmoid")

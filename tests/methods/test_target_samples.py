@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from enumeration import World, make_actor, make_batch, make_world
 from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import losses, rollout
 from seqcritic.methods.build import build_method
 from seqcritic.methods.rollout import Rollout, roll_out
+from seqcritic.testing.worlds import World, make_actor, make_batch, make_world
 from test_gradients import SCORE, make_networks, make_settings
 from test_gradients import make_batch as make_larger_batch
 

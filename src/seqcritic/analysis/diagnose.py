@@ -1,121 +1,215 @@
-"""The diagnosis of runs: how far each estimator of the gradient is from the truth, and why."""
+"""The diagnosis of runs, or of any actor and critic: how far each estimator of the gradient is from the truth."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias, overload
 
 import torch
+from torch import nn
 
-from seqcritic.analysis.diagnosis_input import DiagnosisInput, load_diagnosis_input
+from seqcritic.analysis.diagnosis_input import (
+    AnyScore,
+    DiagnosisInput,
+    Examples,
+    choose_score,
+    compose_diagnosis_input,
+    load_diagnosis_input,
+)
+from seqcritic.analysis.estimators import Subject, sample_examples
 from seqcritic.analysis.fitted_baseline import fit_baseline
 from seqcritic.analysis.measure import measure
 from seqcritic.analysis.moments import NUM_GROUPS
-from seqcritic.contracts.networks import Networks
+from seqcritic.analysis.sample_means import EXPLAINED, RETURN, sample_means
+from seqcritic.analysis.state_values import StateValues, look_ahead, require_causal
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.codec import Codec
+from seqcritic.contracts.critic import Critic
 from seqcritic.data.corruption import derive_seed
 from seqcritic.errors import UserError
 from seqcritic.files import unseal
-from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.methods.token_values import measure_token_values
 from seqcritic.progress import Bar, log, set_up_logging
 from seqcritic.report.diagnosis import Diagnosis, DiagnosisRow, TokenValues, join_diagnoses
 from seqcritic.settings.tree import DeviceName
 from seqcritic.training.environment import environment
+from seqcritic.training.model import Model
 from seqcritic.training.tracking import loss_terms
 
 FEWEST_DRAWS = 2 * NUM_GROUPS
-DRAWS_FOR_MEANS = 64
+
+Run: TypeAlias = str | Path | Model
+
+
+@overload
+def diagnose(
+    subject: Run | Sequence[Run],
+    *,
+    num_examples: int = 128,
+    most_draws: int = 2000,
+    split: str = "valid",
+    wanted_error: float = 0.1,
+    device: DeviceName = "auto",
+) -> Diagnosis: ...
+
+
+@overload
+def diagnose(
+    subject: Actor,
+    critic: Critic | StateValues,
+    score: AnyScore,
+    examples: Examples,
+    *,
+    codec: Codec | None = None,
+    shaping: bool = True,
+    gae_lambda: float = 0.95,
+    label: str = "",
+    seed: int = 1,
+    num_examples: int = 128,
+    most_draws: int = 2000,
+    wanted_error: float = 0.1,
+) -> Diagnosis: ...
 
 
 def diagnose(
-    places: Sequence[str | Path],
+    subject: Actor | Run | Sequence[Run],
+    critic: Critic | StateValues | None = None,
+    score: AnyScore | None = None,
+    examples: Examples | None = None,
+    *,
+    codec: Codec | None = None,
+    shaping: bool = True,
+    gae_lambda: float = 0.95,
+    label: str = "",
+    seed: int = 1,
     num_examples: int = 128,
     most_draws: int = 2000,
     split: str = "valid",
     wanted_error: float = 0.1,
     device: DeviceName = "auto",
 ) -> Diagnosis:
-    """Measure bias and variance of the estimators for every run, checkpoint or model folder.
+    """Measure bias and variance of the gradient estimators, and what the critic knows: of runs, or of actor and critic.
 
-    A place that is a .json file holds an earlier diagnosis, whose rows are taken over.
+    `diagnose("runs/mine")`: a run, checkpoint or model folder, a loaded model, or several of them, a row each, on
+    `num_examples` examples of a `split` of their data. A .json file holds an earlier diagnosis, whose rows are taken.
+
+    `diagnose(actor, critic, score, examples)`: any actor, and a critic of tokens or a `StateValues` of prefixes. The
+    examples are pairs of texts, for which the `codec` is needed, a set of a task, or batches, which are taken as they
+    are. `shaping`: every token is rewarded with what it adds to the score, as `score.shaping` has it; without, the last
+    with all of it. A value function is also judged by the advantages of `gae_lambda`.
+
+    Draws go on until the true gradient is known to `wanted_error` of its length, `most_draws` at most.
     """
+    of_parts = isinstance(subject, Actor)
     if most_draws < FEWEST_DRAWS:
-        raise UserError(f"draws: at least {FEWEST_DRAWS} are needed to tell noise from bias, not {most_draws}")
+        name = "most_draws" if of_parts else "draws"
+        raise UserError(f"{name}: at least {FEWEST_DRAWS} are needed to tell noise from bias, not {most_draws}")
     set_up_logging()
     # All are loaded before any is measured: the fault of the last would be told after hours.
-    found: list[Diagnosis | DiagnosisInput] = [
-        read_diagnosis(Path(place))
-        if str(place).endswith(".json")
-        else load_diagnosis_input(place, split, num_examples, device)
-        for place in places
-    ]
+    found: list[Diagnosis | DiagnosisInput]
+    if isinstance(subject, Actor):
+        if not isinstance(critic, Critic | StateValues):
+            raise UserError(
+                f"critic: {type(critic).__name__} is neither a Critic nor a StateValues (docs/diagnosis.md)"
+            )
+        if score is None or examples is None:
+            raise UserError("diagnose of an actor needs critic, score and examples (docs/diagnosis.md)")
+        judged = Subject(subject, critic, choose_score(score, codec), shaping, gae_lambda)
+        found = [compose_diagnosis_input(judged, examples, num_examples, codec, label, seed)]
+    else:
+        if critic is not None or score is not None or examples is not None:
+            raise UserError("diagnose of runs takes critic, score and examples from the runs; give an Actor for others")
+        runs = [subject] if isinstance(subject, str | Path | Model) else subject
+        found = [
+            read_diagnosis(Path(run))
+            if not isinstance(run, Model) and str(run).endswith(".json")
+            else load_diagnosis_input(run, split, num_examples, device)
+            for run in runs
+        ]
     parts = [
         part
         if isinstance(part, Diagnosis)
-        else Diagnosis((diagnose_input(part, split, most_draws, wanted_error),), environment())
+        else Diagnosis((diagnose_input(part, most_draws, wanted_error),), environment())
         for part in found
     ]
     return join_diagnoses(parts)
 
 
-def diagnose_input(diagnosed: DiagnosisInput, split: str, most_draws: int, wanted_error: float) -> DiagnosisRow:
-    """Measure one checkpoint of one run."""
-    subject, settings, batches = diagnosed.subject, diagnosed.settings, diagnosed.batches
-    generator = torch.Generator().manual_seed(derive_seed(settings.seed, "diagnosis"))
-    means = sample_means(diagnosed)
-    baseline = fit_baseline(subject, batches, generator)
-    log.info(f"phase {diagnosed.label}: update 0 of {most_draws}")
-    with Bar(diagnosed.label, most_draws, pace=True) as bar:
+def diagnose_input(diagnosed: DiagnosisInput, most_draws: int, wanted_error: float) -> DiagnosisRow:
+    """Measure one checkpoint of one run, or one actor with its critic; dropout is off meanwhile."""
+    subject, batches = diagnosed.subject, diagnosed.batches
+    with _evaluating(subject.actor, subject.critic):
+        if isinstance(subject.critic, StateValues):
+            _require_causal(diagnosed)
+        means = sample_means(subject, batches, diagnosed.settings, _generator(diagnosed, "diagnosis", "means"))
+        generator = _generator(diagnosed, "diagnosis")
+        baseline = fit_baseline(subject, batches, generator)
+        log.info(f"phase {diagnosed.label}: update 0 of {most_draws}")
+        with Bar(diagnosed.label, most_draws, pace=True) as bar:
+            terms = loss_terms({name: figure.value for name, figure in means.items()})
 
-        def report_error(draws: int, error: float) -> None:
-            known = f"true gradient known to {error:.1%}, wanted {wanted_error:.1%}"
-            bar.update(draws, known, loss_terms(means), now=True)
+            def report_error(draws: int, error: float) -> None:
+                bar.update(draws, f"true gradient known to {error:.1%}, wanted {wanted_error:.1%}", terms, now=True)
 
-        measured = measure(subject, baseline, batches, generator, most_draws, wanted_error, report_error)
+            measured = measure(subject, baseline, batches, generator, most_draws, wanted_error, report_error)
+        token_values = evaluate_token_values(diagnosed)
     return DiagnosisRow(
         label=diagnosed.label,
-        method=settings.method.label,
+        method=diagnosed.method,
         updates=diagnosed.updates,
-        split=split,
+        split=diagnosed.split,
         examples=sum(len(batch) for batch in batches),
         draws=measured.draws,
-        mean_return=means["sampled_return"],
-        explained_variance=means["explained_variance"],
+        mean_return=means[RETURN].value,
+        explained_variance=means[EXPLAINED].value,
         gradient_norm=measured.gradient_norm,
         gradient_error=measured.gradient_error,
         wanted_error=wanted_error,
         truth=measured.truth,
         estimators=measured.estimators,
-        token_values=evaluate_token_values(diagnosed),
+        token_values=token_values,
+        mean_return_error=means[RETURN].error,
+        explained_variance_error=means[EXPLAINED].error,
     )
 
 
 def evaluate_token_values(diagnosed: DiagnosisInput) -> TokenValues:
     """Return what the critic knows of the tokens of one step, from samples for this alone."""
-    generator = torch.Generator().manual_seed(derive_seed(diagnosed.settings.seed, "token values"))
-    subject = diagnosed.subject
-    found = measure_token_values(subject.actor, subject.critic, subject.score, diagnosed.batches, generator)
+    subject, generator = diagnosed.subject, _generator(diagnosed, "token values")
+    actor, critic, score = subject.actor, subject.critic, subject.score
+    judge = look_ahead(critic, score, actor.special, subject.shaping) if isinstance(critic, StateValues) else critic
+    found = measure_token_values(actor, judge, score, diagnosed.batches, generator)
     return TokenValues(**found._asdict())
 
 
-def sample_means(diagnosed: DiagnosisInput) -> dict[str, float]:
-    """Return the mean return and the share of its variance that the critic explains, from samples for this alone."""
-    subject, settings = diagnosed.subject, diagnosed.settings
-    generator = torch.Generator().manual_seed(derive_seed(settings.seed, "diagnosis", "means"))
-    networks = Networks(subject.actor, critic=subject.critic, target_critic=subject.critic)
-    evaluated = CriticTraining(settings.method, subject.score, subject.shaping)
-    with torch.no_grad():
-        outcomes = [
-            (evaluated(networks, batch, generator, 0.0).measurements, len(batch))
-            for _ in range(DRAWS_FOR_MEANS)
-            for batch in diagnosed.batches
-        ]
-    total = sum(count for _, count in outcomes)
-    return {
-        name: sum(found[name].item() * count for found, count in outcomes) / total
-        for name in ("sampled_return", "explained_variance")
-    }
+def _generator(diagnosed: DiagnosisInput, *names: str) -> torch.Generator:
+    return torch.Generator().manual_seed(derive_seed(diagnosed.seed, *names))
+
+
+@torch.no_grad()
+def _require_causal(diagnosed: DiagnosisInput) -> None:
+    """Try a value function on one sample of the first examples."""
+    subject, batch = diagnosed.subject, diagnosed.batches[0]
+    assert isinstance(subject.critic, StateValues)
+    memory = subject.actor.encode(batch.sources, batch.source_mask)
+    drawn = sample_examples(subject, batch, memory, _generator(diagnosed, "causal")).sample
+    require_causal(subject.critic, drawn.tokens, drawn.mask, batch, subject.actor.num_tokens)
+
+
+@contextmanager
+def _evaluating(*parts: object) -> Iterator[None]:
+    """Switch dropout of networks off, and on again where it was."""
+    training = [module for part in parts if isinstance(part, nn.Module) for module in part.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 def read_diagnosis(path: Path) -> Diagnosis:

@@ -1,55 +1,116 @@
-"""From a run to what is diagnosed: the actor of that checkpoint, its critic, and a fixed set of examples."""
+"""From a run, or from an actor and a critic of anybody's, to what is diagnosed: with a fixed set of examples."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from seqcritic.analysis.estimators import Subject
 from seqcritic.analysis.inspect import load_critic
+from seqcritic.analysis.state_values import StateValues
 from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, pad_rows, unpadded
+from seqcritic.contracts.codec import Codec
+from seqcritic.contracts.registry import SCORES
+from seqcritic.contracts.score import References, Score, ScoreOptions
+from seqcritic.errors import UserError
 from seqcritic.evaluation.run import load_for_evaluation
-from seqcritic.settings.tree import DeviceName, Settings
+from seqcritic.scores.shared.function import as_score
+from seqcritic.settings.methods import MethodSettings, method_section
+from seqcritic.settings.tree import DeviceName
 from seqcritic.training.checkpoint import load_weights, under
-from seqcritic.training.model import read_network
+from seqcritic.training.model import Model, read_network
 
 BATCH = 128  # examples in memory at once
 
 
+Pairs: TypeAlias = Sequence[tuple[str, References]]
+Examples: TypeAlias = Pairs | EvaluationSet | Batch | Sequence[Batch]
+"""Pairs of texts, for which a codec is needed; a set of a task; or batches, as they are."""
+AnyScore: TypeAlias = str | Score | Callable[..., Any]
+"""A name of docs/scores.md, a Score, or a function of texts."""
+
+
 @dataclass(frozen=True)
 class DiagnosisInput:
-    """A checkpoint of a run, ready for diagnosis."""
+    """A checkpoint of a run, or an actor and a critic, ready for diagnosis."""
 
     label: str
-    settings: Settings
-    updates: int
+    method: str
+    updates: int | None
+    split: str
+    seed: int
+    settings: MethodSettings
     subject: Subject
     batches: list[Batch]
 
 
 def load_diagnosis_input(
-    place: str | Path, split: str, num_examples: int, device: DeviceName = "auto"
+    place: str | Path | Model, split: str, num_examples: int, device: DeviceName = "auto"
 ) -> DiagnosisInput:
     """Return the networks of a run, model or checkpoint folder, and examples spread evenly over a split of its data.
 
     A finished run and a model folder hold the best actor and the last critic; a checkpoint, and a run under way, hold
-    the actor beside which the critic was learning. Dropout is off.
+    the actor beside which the critic was learning. A loaded model is taken with the actor that it has. Dropout is off.
     """
     model, task = load_for_evaluation(place, (), device)
     critic = load_critic(model)
-    if "networks" in model.description["digests"]:
+    if "networks" in model.description["digests"] and not isinstance(place, Model):
         networks, _ = read_network(place, "networks")
         load_weights(model.actor, under("actor", networks), str(place))
-    none = model.settings.method.model_copy(update={"reward_dropout": "none"})
-    settings = model.settings.model_copy(update={"method": none})
-    subject = Subject(model.actor, critic, model.score, settings.score.shaping)
+    settings = model.settings
     updates = model.description["progress"]["total_updates"]
     examples = choose_examples(task.evaluation_set(split), num_examples, model.actor.special.padding)
-    batches = [batch.to(model.actor.device) for batch in examples]
-    return DiagnosisInput(_label(Path(place), updates), settings, updates, subject, batches)
+    return DiagnosisInput(
+        _label(model.place if isinstance(place, Model) else Path(place), updates),
+        settings.method.label,
+        updates,
+        split,
+        settings.seed,
+        settings.method.model_copy(update={"reward_dropout": "none"}),
+        Subject(model.actor, critic, model.score, settings.score.shaping),
+        [batch.to(model.actor.device) for batch in examples],
+    )
+
+
+def compose_diagnosis_input(
+    subject: Subject, examples: Examples, num_examples: int, codec: Codec | None, label: str, seed: int
+) -> DiagnosisInput:
+    """Return an actor and a critic that no run is known of, with examples."""
+    actor, critic = subject.actor, subject.critic
+    if not subject.weights:
+        raise UserError("actor: none of its weights can be trained; call requires_grad_() on those that will be")
+    batches = [batch.to(actor.device) for batch in _as_batches(examples, num_examples, codec, actor.special.padding)]
+    method = type(critic).__name__
+    if isinstance(critic, StateValues):
+        method += f", GAE of λ = {subject.gae_lambda:g}"
+    settings = method_section()(name="reinforce-critic", reward_dropout="none")
+    return DiagnosisInput(label or type(actor).__name__, method, None, "", seed, settings, subject, batches)
+
+
+def choose_score(given: AnyScore, codec: Codec | None) -> Score:
+    """Return a score that was named, as the codec's texts need it, or passed."""
+    if isinstance(given, str):
+        return SCORES.find(given).build(ScoreOptions() if codec is None else codec.score_options())
+    return as_score(given)
+
+
+def _as_batches(examples: Examples, num_examples: int, codec: Codec | None, padding: int) -> list[Batch]:
+    if isinstance(examples, EvaluationSet):
+        return choose_examples(examples, num_examples, padding)
+    found = [examples] if isinstance(examples, Batch) else list(examples)
+    if not found:
+        raise UserError("examples: none; give pairs of texts, an EvaluationSet or batches")
+    if all(isinstance(one, Batch) for one in found):
+        return [one for one in found if isinstance(one, Batch)]
+    if codec is None:
+        raise UserError("examples: pairs of texts need the codec that makes ids of them; give codec=…")
+    sources, references = zip(*found, strict=True)
+    return choose_examples(EvaluationSet.of(codec, sources, references), num_examples, padding)
 
 
 def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: int = 0) -> list[Batch]:

@@ -10,6 +10,13 @@ The last is unbiased for any critic, since E[d log p(ŷ_t)/dθ Q̂(ŷ_t)] = Σ_a
 the critic's errors the second takes back. It is actor-critic with `method.correction=1`; it shows the truth with little
 noise where the critic is good, and its second term alone is minus the bias of actor-critic.
 
+A function V of prefixes (state_values.py) has, in place of the last two and with V_t as the baseline of
+reinforce-critic,
+
+    gae                           Σ_t d log p(ŷ_t)/dθ A_t,   A_t = Σ_{l≥0} λ^l (r_{t+l} + V_{t+l+1} − V_{t+l})
+
+which is what a first step of PPO follows; λ = 1 is reinforce-critic.
+
 Shapes: B examples, T tokens, V vocabulary, H actor state, P weights of the actor.
 """
 
@@ -17,10 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from seqcritic.analysis.state_values import StateValues, ask
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.critic import Critic
@@ -36,6 +45,8 @@ ACTOR_CRITIC = "actor-critic"
 CORRECTED = "corrected"
 UNBIASED = ("reinforce", "reinforce-critic", CORRECTED)
 ESTIMATORS = ("reinforce", "reinforce-critic", ACTOR_CRITIC, CORRECTED)
+GAE = "gae"
+STATE_ESTIMATORS = ("reinforce", "reinforce-critic", GAE)
 
 
 @dataclass(frozen=True)
@@ -43,14 +54,30 @@ class Subject:
     """What is diagnosed: an actor, the critic that judges it, and how its samples are rewarded."""
 
     actor: Actor
-    critic: Critic
+    critic: Critic | StateValues
     score: Score
     shaping: bool
+    gae_lambda: float = 0.95
+
+    @property
+    def estimators(self) -> tuple[str, ...]:
+        """The names of what can be made of the critic."""
+        return STATE_ESTIMATORS if isinstance(self.critic, StateValues) else ESTIMATORS
+
+    @property
+    def followed(self) -> str:
+        """The estimator that trusts the critic, and so has its bias."""
+        return GAE if isinstance(self.critic, StateValues) else ACTOR_CRITIC
+
+    @cached_property
+    def weights(self) -> list[Tensor]:
+        """The actor's weights that are trained; frozen ones, as below an adapter, have no gradient."""
+        return [parameter for parameter in self.actor.parameters() if parameter.requires_grad]
 
     @property
     def num_weights(self) -> int:
         """P, the length of a gradient."""
-        return sum(parameter.numel() for parameter in self.actor.parameters())
+        return sum(parameter.numel() for parameter in self.weights)
 
 
 def sample_examples(subject: Subject, batch: Batch, memory: Memory, generator: torch.Generator) -> Rollout:
@@ -63,7 +90,7 @@ def draw_gradients(
 ) -> dict[str, Tensor]:
     """Make one draw: one sample for every example, and from it each estimator's gradient [P] of their mean return."""
     num_examples = sum(len(batch) for batch in batches)
-    totals = {name: torch.zeros(()) for name in ESTIMATORS}
+    totals = {name: torch.zeros(()) for name in subject.estimators}
     for batch in batches:
         share = len(batch) / num_examples
         for name, gradient in _gradients(subject, baseline, batch, generator).items():
@@ -80,25 +107,34 @@ def _gradients(
     rollout = sample_examples(subject, batch, memory, generator)
     tokens, mask = rollout.sample.tokens, rollout.sample.mask
     logits, states = actor.score(memory, tokens)
+    returns = losses.returns_to_go(rollout.rewards, mask)
+    token_log_probabilities = losses.gather_chosen(torch.log_softmax(logits, dim=2), tokens)
+
+    def reinforce(given: Tensor, baselines: Tensor) -> Tensor:
+        return _ascent(losses.reinforce_loss(token_log_probabilities, given, baselines, mask), subject)
+
+    found = {"reinforce": reinforce(returns, baseline(states).detach())}
+    if isinstance(subject.critic, StateValues):
+        with torch.no_grad():
+            state_values = ask(subject.critic, tokens, mask, batch).to(returns.dtype)
+        advantages = losses.generalised_advantages(rollout.rewards, state_values, mask, subject.gae_lambda)
+        return found | {
+            "reinforce-critic": reinforce(returns, state_values),
+            GAE: reinforce(advantages, torch.zeros_like(advantages)),
+        }
     with torch.no_grad():
         columns = choose_columns(subject.critic, actor.special, batch, rollout.sample.probabilities.first())
         values = all_values(subject.critic, subject.score, actor.special, batch, tokens, mask, states, columns)
-        returns = losses.returns_to_go(rollout.rewards, mask)
-        linear = baseline(states)
         expected = losses.expected_values(torch.softmax(logits, dim=2), values)
-        predicted = losses.gather_chosen(values, tokens)
-    token_log_probabilities = losses.gather_chosen(torch.log_softmax(logits, dim=2), tokens)
-    found = {
-        "reinforce": _ascent(losses.reinforce_loss(token_log_probabilities, returns, linear, mask), actor),
-        "reinforce-critic": _ascent(losses.reinforce_loss(token_log_probabilities, returns, expected, mask), actor),
-        ACTOR_CRITIC: _ascent(losses.actor_critic_loss(torch.softmax(logits, dim=2), values, mask), actor),
+    followed = _ascent(losses.actor_critic_loss(torch.softmax(logits, dim=2), values, mask), subject)
+    return found | {
+        "reinforce-critic": reinforce(returns, expected),
+        ACTOR_CRITIC: followed,
+        CORRECTED: followed + reinforce(returns, losses.gather_chosen(values, tokens)),
     }
-    correction = _ascent(losses.reinforce_loss(token_log_probabilities, returns, predicted, mask), actor)
-    return found | {CORRECTED: found[ACTOR_CRITIC] + correction}
 
 
-def _ascent(loss: Tensor, actor: Actor) -> Tensor:
-    """Return the direction [P] in which a loss falls, for all weights of the actor in a row."""
-    parameters = list(actor.parameters())
-    found = torch.autograd.grad(loss, parameters, retain_graph=True, materialize_grads=True)
+def _ascent(loss: Tensor, subject: Subject) -> Tensor:
+    """Return the direction [P] in which a loss falls, for all trained weights of the actor in a row."""
+    found = torch.autograd.grad(loss, subject.weights, retain_graph=True, materialize_grads=True)
     return -torch.cat([gradient.flatten() for gradient in found])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
-from seqcritic.analysis.estimators import ACTOR_CRITIC, ESTIMATORS, UNBIASED, Subject, draw_gradients
+from seqcritic.analysis.estimators import UNBIASED, Subject, draw_gradients
 from seqcritic.analysis.moments import Moments, Products
 from seqcritic.contracts.batch import Batch
 from seqcritic.models.baseline import LinearBaseline
@@ -56,8 +56,8 @@ def measure(
     Draws come in whole groups, of which there are at least two rounds; `report_error` is told their number and the
     error.
     """
-    first = next(subject.actor.parameters())
-    moments = Moments(ESTIMATORS, subject.num_weights, first.dtype)
+    first = subject.weights[0]
+    moments = Moments(subject.estimators, subject.num_weights, first.dtype)
     look = min(FIRST_LOOK, most_draws)
     while True:
         for _ in range(moments.num_groups):
@@ -68,36 +68,33 @@ def measure(
         error = gradient_error(moments, truth)
         report_error(moments.num_draws, error)
         if error <= wanted_error or moments.num_draws >= most_draws:
-            return summarise(moments, truth)
+            return summarise(moments, truth, subject.followed)
         look = min(math.ceil(PATIENCE * moments.num_draws), most_draws)
 
 
 def find_truth(moments: Moments) -> str:
     """Return the unbiased estimator with the least variance."""
-
-    def variances(products: Products) -> Figures:
-        return {name: _variance(products, name) for name in UNBIASED}
-
-    found = moments.estimate(variances)
-    return min(UNBIASED, key=lambda name: found[name].value)
+    unbiased = [name for name in moments.names if name in UNBIASED]
+    found = moments.estimate(lambda products: {name: products.variance(name) for name in unbiased})
+    return min(unbiased, key=lambda name: found[name].value)
 
 
 def gradient_error(moments: Moments, truth: str) -> float:
     """Return √(tr Cov / draws) / ‖∇V‖: how far the mean is from the true gradient, as a share of its length."""
 
     def square(products: Products) -> Figures:
-        return {"error": _ratio(_variance(products, truth) / moments.num_draws, _product(products, truth, truth))}
+        return {"error": _ratio(products.variance(truth) / moments.num_draws, products.product(truth, truth))}
 
     found = moments.estimate(square)["error"].value
     return math.sqrt(found) if found >= 0 else math.inf
 
 
-def summarise(moments: Moments, truth: str) -> Measurement:
-    """Return all figures of what was drawn."""
-    square = moments.estimate(lambda products: {"square": _product(products, truth, truth)})["square"].value
+def summarise(moments: Moments, truth: str, followed: str) -> Measurement:
+    """Return all figures of what was drawn; samples are counted against those of the estimator that is followed."""
+    square = moments.estimate(lambda products: {"square": products.product(truth, truth)})["square"].value
     rows = []
-    for name in ESTIMATORS:
-        found = moments.estimate(lambda products, name=name: _figures(products, name, truth))  # type: ignore[misc]
+    for name in moments.names:
+        found = moments.estimate(lambda products, name=name: _figures(products, name, truth, followed))  # type: ignore[misc]
         rows.append(_row(name, found))
     return Measurement(
         moments.num_draws, math.sqrt(max(square, 0.0)), gradient_error(moments, truth), truth, tuple(rows)
@@ -118,56 +115,41 @@ def _row(name: str, found: Mapping[str, Figure]) -> EstimatorRow:
     )
 
 
-def _figures(products: Products, name: str, truth: str) -> Figures:
+def _figures(products: Products, name: str, truth: str, followed: str) -> Figures:
     """Return one estimator's figures in units of the true gradient's length.
 
     The errors of an unbiased estimator are those of bias 0: what was measured of it is noise.
     """
-    length = _product(products, truth, truth)
-    variance = _ratio(_variance(products, name), length)
-    bias_square = _ratio(_difference(products, name, truth), length)
+    length = products.product(truth, truth)
+    variance = _ratio(products.variance(name), length)
+    bias_square = _ratio(products.difference(name, truth), length)
     figures = {"variance": variance, "bias_square": bias_square, "cosine": _cosine(products, name, truth, 0.0)}
     for samples in SAMPLES:
         figures[f"error_{samples}"] = _error(products, name, truth, samples)
         figures[f"alignment_{samples}"] = _alignment(products, name, truth, samples)
-    if name == ACTOR_CRITIC:
+    if name == followed:
         return figures | {"samples": 1.0, "aligned_samples": 1.0}
-    aim = max(_alignment(products, ACTOR_CRITIC, truth, 1), 0.0) ** 2
+    aim = max(_alignment(products, followed, truth, 1), 0.0) ** 2
     return figures | {
-        "samples": _ratio(variance, _error(products, ACTOR_CRITIC, truth, 1)),
+        "samples": _ratio(variance, _error(products, followed, truth, 1)),
         "aligned_samples": _ratio(variance * aim, 1 - aim),
     }
 
 
 def _error(products: Products, name: str, truth: str, samples: int) -> float:
     """‖b‖² + tr Cov / M, over ‖∇V‖²; the bias of an unbiased estimator is 0."""
-    bias_square = 0.0 if name in UNBIASED else max(_difference(products, name, truth), 0.0)
-    return _ratio(bias_square + _variance(products, name) / samples, _product(products, truth, truth))
+    bias_square = 0.0 if name in UNBIASED else max(products.difference(name, truth), 0.0)
+    return _ratio(bias_square + products.variance(name) / samples, products.product(truth, truth))
 
 
 def _alignment(products: Products, name: str, truth: str, samples: int) -> float:
     """<E g, ∇V> / (‖∇V‖ √E‖g‖²): what is left of the cosine when the noise of M samples counts as length."""
-    return _cosine(products, truth if name in UNBIASED else name, truth, _variance(products, name) / samples)
+    return _cosine(products, truth if name in UNBIASED else name, truth, products.variance(name) / samples)
 
 
 def _cosine(products: Products, name: str, truth: str, noise: float) -> float:
-    square = (_product(products, name, name) + noise) * _product(products, truth, truth)
-    return _ratio(_product(products, name, truth), math.sqrt(square)) if square > 0 else math.nan
-
-
-def _variance(products: Products, name: str) -> float:
-    """tr Cov(g) = E‖g‖² − ‖E g‖²."""
-    return float(products.squares[ESTIMATORS.index(name)]) - _product(products, name, name)
-
-
-def _difference(products: Products, name: str, truth: str) -> float:
-    """‖E g − ∇V‖²; below 0 where it is noise."""
-    both = _product(products, name, name) + _product(products, truth, truth)
-    return both - 2 * _product(products, name, truth)
-
-
-def _product(products: Products, name: str, other: str) -> float:
-    return float(products.means[ESTIMATORS.index(name), ESTIMATORS.index(other)])
+    square = (products.product(name, name) + noise) * products.product(truth, truth)
+    return _ratio(products.product(name, truth), math.sqrt(square)) if square > 0 else math.nan
 
 
 def _ratio(above: float, below: float) -> float:

@@ -33,8 +33,21 @@ MEMORY_BYTES = 2 << 30
 class Products:
     """<μ_e, μ_f> [E, E] and E‖g_e‖² [E] as estimated from some groups."""
 
+    names: tuple[str, ...]
     means: Array
     squares: Array
+
+    def product(self, name: str, other: str) -> float:
+        """<μ_e, μ_f>."""
+        return float(self.means[self.names.index(name), self.names.index(other)])
+
+    def variance(self, name: str) -> float:
+        """tr Cov(g) = E‖g‖² − ‖E g‖²."""
+        return float(self.squares[self.names.index(name)]) - self.product(name, name)
+
+    def difference(self, name: str, other: str) -> float:
+        """‖μ_e − μ_f‖²; below 0 where it is noise."""
+        return self.product(name, name) + self.product(other, other) - 2 * self.product(name, other)
 
 
 class Moments:
@@ -63,10 +76,10 @@ class Moments:
         assert self.num_draws % self.num_groups == 0, "the groups are not equally full"
         products, squares = self._group_products()
         everything = np.arange(self.num_groups)
-        whole = figures(_products_of(products, squares, everything))
-        parts = [figures(_products_of(products, squares, np.delete(everything, left))) for left in everything]
+        whole = figures(self._products_of(products, squares, everything))
+        parts = [figures(self._products_of(products, squares, np.delete(everything, left))) for left in everything]
         return {
-            name: Figure(value, _jackknife_error(np.array([part[name] for part in parts])))
+            name: Figure(value, jackknife_error(np.array([part[name] for part in parts])))
             for name, value in whole.items()
         }
 
@@ -81,16 +94,15 @@ class Moments:
         shape = (len(self.names), self.num_groups)
         return products.numpy().reshape(*shape, *shape) / size**2, self.squares / size
 
+    def _products_of(self, products: Array, squares: Array, groups: npt.NDArray[np.int64]) -> Products:
+        """Return the moments as the groups [K] tell them."""
+        chosen = products[:, groups][:, :, :, groups]
+        count = len(groups)
+        together = chosen.sum(axis=(1, 3)) - np.einsum("eifi->ef", chosen)
+        return Products(self.names, together / (count * (count - 1)), squares[:, groups].mean(axis=1))
 
-def _products_of(products: Array, squares: Array, groups: npt.NDArray[np.int64]) -> Products:
-    """Return the moments as the groups [K] tell them."""
-    chosen = products[:, groups][:, :, :, groups]
-    count = len(groups)
-    together = chosen.sum(axis=(1, 3)) - np.einsum("eifi->ef", chosen)
-    return Products(together / (count * (count - 1)), squares[:, groups].mean(axis=1))
 
-
-def _jackknife_error(left_out: Array) -> float:
+def jackknife_error(left_out: Array) -> float:
     """Return the standard error of a figure from its values with one group left out each."""
     if not np.isfinite(left_out).all():
         return math.nan

@@ -14,9 +14,8 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
     """Print one table for each checkpoint, what it shows, and what the columns mean."""
     console = open_console()
     for row in diagnosis.rows:
-        title = f"{row.label} ({row.method}, {row.updates:,} updates)"
         columns = [column for column in list_estimator_columns(row) if column.name not in WIDE_ONLY]
-        console.print(terminal_columns(columns, title))
+        console.print(terminal_columns(columns, row.title))
         console.print(f"{describe_moment(row)}\n{write_verdict(row)}\n", markup=False, highlight=False)
     console.print(LEGEND, markup=False, highlight=False)
 

@@ -125,16 +125,20 @@ def _measurements(
     minimum, maximum = values.range()
     if not bool(torch.isfinite(minimum) & torch.isfinite(maximum)):
         raise NonFiniteError("a value of the critic is not finite")
-    unexplained, total = (realised - predicted).var(unbiased=False), realised.var(unbiased=False)
     return {
         "td_error": (predicted - targets).square().mean(),
         "q_mean": values.mean(),
         "q_minimum": minimum,
         "q_maximum": maximum,
         "q_variance": penalties.mean() / values.num_tokens,
-        # Of returns that are all the same there is nothing to explain.
-        "explained_variance": torch.where(total > NOTHING, 1 - unexplained / total.clamp(min=NOTHING), 0.0),
+        "explained_variance": share_explained(predicted, realised),
     }
+
+
+def share_explained(predicted: Tensor, realised: Tensor) -> Tensor:
+    """1 − Var(G − Q̂) / Var(G) of what was predicted and what was earned [N]; 0 where all earned the same."""
+    unexplained, total = (realised - predicted).var(unbiased=False), realised.var(unbiased=False)
+    return torch.where(total > NOTHING, 1 - unexplained / total.clamp(min=NOTHING), 0.0)
 
 
 class CriticTraining(RewardMethod):

@@ -6,16 +6,17 @@ actor. With w(a) the actor's probabilities of these tokens and values q(a),
 
     advantage(a) = q(a) − Σ_a w(a) q(a),   spread² = mean over prefixes of Σ_a w(a) advantage(a)²
 
-The true spread and the correlation are freed of the noise of the continuations.
+The true spread and the correlation are freed of the noise of the continuations. The error of the correlation is that of
+the jackknife: each example, with all its prefixes, is left out once.
 
-Shapes: B prefixes, A tokens, K continuations, V vocabulary.
+Shapes: E examples, B prefixes, A tokens, K continuations, V vocabulary.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -37,6 +38,9 @@ CONTINUATIONS = 16
 PLACES = (0.0, 0.25, 0.5, 0.75)  # of a reference
 UNLIKELY = 0.01
 PREFIXES_AT_ONCE = 16
+
+ValuesOf: TypeAlias = Callable[[Batch, Tensor, Tensor, Tensor], Tensor]
+"""From B examples, their samples [B, T], steps [B] and tokens [B, A] to values [B, A] of the tokens at these steps."""
 
 
 def compare_values(returns: Tensor, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -64,6 +68,7 @@ class TokenValues(NamedTuple):
     critic_spread: float
     correlation: float  # NaN where one of them has no spread
     unlikely_favourites: float  # share of prefixes in which the token of the highest value is an unlikely one
+    correlation_error: float  # its standard error
 
 
 def token_correlation(actor: Actor, critic: Critic, score: Score, batches: Sequence[Batch], seed: int) -> float:
@@ -81,43 +86,74 @@ def token_correlation(actor: Actor, critic: Critic, score: Score, batches: Seque
 
 @torch.no_grad()
 def measure_token_values(
-    actor: Actor, critic: Critic, score: Score, batches: Sequence[Batch], generator: torch.Generator
+    actor: Actor, critic: Critic | ValuesOf, score: Score, batches: Sequence[Batch], generator: torch.Generator
 ) -> TokenValues:
-    """Measure the critic's values on one sample of every example."""
-    found = [part for batch in batches for part in _measure_batch(actor, critic, score, batch, generator)]
-    true, own, products, unlikely = (torch.cat(parts).mean().item() for parts in zip(*found, strict=True))
+    """Measure the critic's values on one sample of every example.
+
+    What is no critic values only the tokens that it is asked for: it has no favourites among all.
+    """
+    found, sums = [], []
+    for batch in batches:
+        parts = list(_measure_batch(actor, critic, score, batch, generator))
+        sums.append(_sums_by_example(parts, len(batch)))
+        found += parts
+    true, own, products, unlikely = (torch.cat(parts).mean().item() for parts in list(zip(*found, strict=True))[1:])
     return TokenValues(
         prefixes=sum(len(part[0]) for part in found),
         true_spread=max(true, 0.0) ** 0.5,
         critic_spread=own**0.5,
         correlation=products / (true * own) ** 0.5 if true > 0 and own > 0 else float("nan"),
         unlikely_favourites=unlikely,
+        correlation_error=_jackknife_error(torch.cat(sums)),
     )
 
 
+def _sums_by_example(parts: Sequence[tuple[Tensor, ...]], num_examples: int) -> Tensor:
+    """Return the sums [E, 3] of squares and products over the prefixes of each example."""
+    rows = torch.cat([part[0] for part in parts])
+    figures = torch.stack([torch.cat([part[place] for part in parts]) for place in (1, 2, 3)], dim=1)
+    return figures.new_zeros(num_examples, 3).index_add(0, rows, figures)
+
+
+def _jackknife_error(sums: Tensor) -> float:
+    """Return the standard error of the correlation from each example's squares and products [E, 3]."""
+    true, own, products = (sums.sum(dim=0) - sums).unbind(1)  # with one example left out each
+    found = products / (true * own).sqrt()
+    count = len(found)
+    spread = (found - found.mean()).square().sum().item()
+    return math.sqrt((count - 1) / count * spread) if math.isfinite(spread) else float("nan")
+
+
 def _measure_batch(
-    actor: Actor, critic: Critic, score: Score, batch: Batch, generator: torch.Generator
-) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """Yield what `compare_values` finds, and whether the token of the highest value is unlikely, for some prefixes."""
+    actor: Actor, critic: Critic | ValuesOf, score: Score, batch: Batch, generator: torch.Generator
+) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]:
+    """Yield for some prefixes: their examples, what `compare_values` finds, and whether the favourite is unlikely."""
     memory = actor.encode(batch.sources, batch.source_mask)
     drawn = sample(actor, memory, sample_maximum_lengths(actor.special, batch), generator)
     logits, states = actor.score(memory, drawn.tokens)
     probabilities = torch.softmax(logits, dim=2)
-    columns = choose_columns(critic, actor.special, batch, probabilities[:, 0])
-    values = all_values(critic, score, actor.special, batch, drawn.tokens, drawn.mask, states, columns)
+    values = None
+    if isinstance(critic, Critic):
+        columns = choose_columns(critic, actor.special, batch, probabilities[:, 0])
+        values = all_values(critic, score, actor.special, batch, drawn.tokens, drawn.mask, states, columns)
     lengths = actor.special.lengths(batch.references, batch.reference_mask)
     for place in PLACES:
         steps = (place * lengths).long().clamp(max=drawn.mask.shape[1] - 1)
         alive = drawn.mask.gather(1, steps[:, None]).flatten().nonzero().flatten()
         for rows in torch.split(alive, PREFIXES_AT_ONCE):
-            own, chances = values[rows, steps[rows]], probabilities[rows, steps[rows]]  # [B, V]
+            chances = probabilities[rows, steps[rows]]  # [B, V]
             weights, tokens = chances.topk(min(TOKENS, chances.shape[1]), dim=1)
             weights = (weights / weights.sum(dim=1, keepdim=True)).double()
             part, known = batch.select(rows), all_rows.select(memory, rows)
             returns = _continue(actor, score, part, known, drawn.tokens[rows], steps[rows], tokens, generator)
-            favourites = chances.gather(1, own.argmax(dim=1, keepdim=True)).flatten()
-            compared = compare_values(returns.double(), own.gather(1, tokens).double(), weights)
-            yield *compared, (favourites < UNLIKELY).double()
+            if values is not None:
+                of_all = values[rows, steps[rows]]  # [B, V]
+                own = of_all.gather(1, tokens)
+                unlikely = (chances.gather(1, of_all.argmax(dim=1, keepdim=True)).flatten() < UNLIKELY).double()
+            else:
+                own = critic(part, drawn.tokens[rows], steps[rows], tokens)
+                unlikely = torch.full((len(rows),), torch.nan, dtype=torch.float64)
+            yield rows, *compare_values(returns.double(), own.double(), weights), unlikely
 
 
 def _continue(

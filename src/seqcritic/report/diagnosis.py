@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 from seqcritic.report.records import Flag, Number, Record, Whole
 
 SAMPLES = (1, 4, 16)  # M, samples for each example, at which the mean squared error is reported
+ACTOR_CRITIC, GAE = "actor-critic", "gae"  # the estimators that have the bias of what they trust
 CERTAIN = 2.0  # standard errors beyond which a figure is told from 0
 
 
@@ -24,8 +25,9 @@ class EstimatorRow:
 
     `variance` is the trace of the covariance of one draw, `bias_square` the squared length of the bias, `cosine` that
     of the expected estimate to the truth. `errors` are mean squared errors and `alignments` cosines that a best
-    scaling would leave, with M samples for each example. `samples` match one of actor-critic in mean squared error,
-    `aligned_samples` in alignment; null where no number does.
+    scaling would leave, with M samples for each example. `samples` match one of actor-critic, or of generalised
+    advantages where a value function is diagnosed, in mean squared error, `aligned_samples` in alignment; null where no
+    number does.
     """
 
     name: str
@@ -68,17 +70,21 @@ class TokenValues:
     true_spread: Number
     critic_spread: Number
     correlation: Number
-    unlikely_favourites: Number
+    unlikely_favourites: Number  # not known of a value function, which is asked for the likely ones alone
+    correlation_error: Number = math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRow:
-    """The estimators at one checkpoint of one run."""
+    """The estimators at one checkpoint of one run, or of an actor and a critic that no run is known of.
+
+    Errors are standard errors, NaN in what earlier versions wrote.
+    """
 
     label: str
     method: str
-    updates: Whole
-    split: str
+    updates: Whole | None  # where a run is known
+    split: str  # empty where the examples were given
     examples: Whole
     draws: Whole
     mean_return: Number
@@ -89,6 +95,24 @@ class DiagnosisRow:
     truth: str  # the estimator that the truth was taken from
     estimators: tuple[EstimatorRow, ...]
     token_values: TokenValues | None = None  # not measured by earlier versions
+    mean_return_error: Number = math.nan
+    explained_variance_error: Number = math.nan
+
+    @property
+    def title(self) -> str:
+        """What is diagnosed, in a line."""
+        updates = "" if self.updates is None else f", {self.updates:,} updates"
+        return f"{self.label} ({self.method}{updates})"
+
+    @property
+    def is_of_states(self) -> bool:
+        """Whether a function of prefixes was diagnosed, not a critic of tokens."""
+        return all(row.name != ACTOR_CRITIC for row in self.estimators)
+
+    @property
+    def followed(self) -> EstimatorRow:
+        """The estimator that trusts the critic."""
+        return self.estimator(GAE if self.is_of_states else ACTOR_CRITIC)
 
     @property
     def is_known(self) -> bool:

@@ -10,12 +10,12 @@ from seqcritic.report.diagnosis import CERTAIN, SAMPLES, DiagnosisRow, Estimator
 from seqcritic.report.formats import ABSENT
 from seqcritic.report.tables import Column, list_cells
 
-ACTOR_CRITIC = "actor-critic"
 MEANINGS = {
     "reinforce": "REINFORCE, linear",
     "reinforce-critic": "REINFORCE, critic",
     "actor-critic": "actor-critic",
     "corrected": "corrected AC",
+    "gae": "GAE",
 }
 
 
@@ -47,46 +47,63 @@ def describe_moment(row: DiagnosisRow) -> str:
         else "The true gradient is shorter than its own noise"
     )
     reached = "" if row.is_known else f"; wanted were {row.wanted_error:.1%}: more draws are needed"
+    judge = "value function" if row.is_of_states else "critic"
     return (
-        f"{row.draws:,} draws of one sample for each of {row.examples:,} examples of {row.split}. {known}{reached}. "
-        f"Mean return {row.mean_return:.3g}; the critic explains {row.explained_variance:.0%} of its variance."
+        f"{row.draws:,} draws of one sample for each of {row.examples:,} examples{row.split and f' of {row.split}'}. "
+        f"{known}{reached}. Mean return {row.mean_return:.3g}{_interval(row.mean_return, row.mean_return_error)}; the "
+        f"{judge} explains {row.explained_variance:.0%}"
+        f"{_interval(row.explained_variance, row.explained_variance_error, '.0%')} of its variance."
         f"{_describe_tokens(row.token_values)}"
     )
+
+
+def _interval(value: float, error: float, form: str = ".3g") -> str:
+    """Write the figures that two standard errors leave open, where the error is known."""
+    if not math.isfinite(error):
+        return ""
+    return f" ({value - CERTAIN * error:{form}} to {value + CERTAIN * error:{form}})"
 
 
 def _describe_tokens(values: TokenValues | None) -> str:
     """Say how well the critic tells the tokens of one step apart."""
     if values is None:
         return ""
+    favourites = (
+        f", and at {values.unlikely_favourites:.0%} of the steps its favourite is a token the actor would hardly take"
+        if math.isfinite(values.unlikely_favourites)
+        else ", where it values a token by the state that the token leads to"
+    )
+    correlation = values.correlation
     return (
-        f" Its values of the tokens of one step correlate with the true ones by {format_number(values.correlation)}; "
-        f"they lie {format_number(values.critic_spread)} apart, the true ones {format_number(values.true_spread)}, and "
-        f"at {values.unlikely_favourites:.0%} of the steps its favourite is a token the actor would hardly take."
+        f" Its values of the tokens of one step correlate with the true ones by {format_number(correlation)}"
+        f"{_interval(correlation, values.correlation_error, '.2f') if math.isfinite(correlation) else ''}; "
+        f"they lie {format_number(values.critic_spread)} apart, the true ones "
+        f"{format_number(values.true_spread)}{favourites}."
     )
 
 
 def write_verdict(row: DiagnosisRow) -> str:
     """Say in a sentence or two what one checkpoint shows."""
-    critic = row.estimator(ACTOR_CRITIC)
+    followed = row.followed
     linear, with_critic = row.estimator("reinforce"), row.estimator("reinforce-critic")
+    name, judge = ("GAE", "value function") if row.is_of_states else ("actor-critic", "critic")
     worth = (
-        f"{row.label}: one sample of actor-critic is as near to the true gradient as "
+        f"{row.label}: one sample of {name} is as near to the true gradient as "
         f"{format_number(linear.samples.value)} of REINFORCE with a linear baseline, or "
-        f"{format_number(with_critic.samples.value)} with the critic as the baseline."
+        f"{format_number(with_critic.samples.value)} with the {judge} as the baseline."
     )
-    if not critic.is_biased:
-        return (
-            f"{worth} Its bias cannot be told from 0: it is below {format_number(critic.bias_bounds[1])} of the length."
-        )
-    crossing = (with_critic.variance.value - critic.variance.value) / critic.bias_square.value
+    if not followed.is_biased:
+        bound = format_number(followed.bias_bounds[1])
+        return f"{worth} Its bias cannot be told from 0: it is below {bound} of the length."
+    crossing = (with_critic.variance.value - followed.variance.value) / followed.bias_square.value
     more = (
         f" From {format_number(max(crossing, 0) * row.examples)} samples in an update on, the unbiased one is nearer."
         if math.isfinite(crossing)
         else ""
     )
     return (
-        f"{worth} Its bias is {format_number(critic.bias)} of the gradient's length, cosine "
-        f"{format_number(critic.cosine.value)}.{more}"
+        f"{worth} Its bias is {format_number(followed.bias)} of the gradient's length, cosine "
+        f"{format_number(followed.cosine.value)}.{more}"
     )
 
 
@@ -118,10 +135,11 @@ def format_bias(row: EstimatorRow, is_truth: bool) -> str:
 
 LEGEND = (
     "All lengths are in units of the true gradient's. REINFORCE has the linear baseline or the critic as its baseline; "
-    "corrected AC is actor-critic made unbiased by the return. variance: trace of the covariance of one draw. bias: "
+    "corrected AC is actor-critic made unbiased by the return; GAE are the generalised advantages of a value function. "
+    "variance: trace of the covariance of one draw. bias: "
     f"length of the mean's distance from the truth; < where it is less than {CERTAIN:g} standard errors from 0. "
     "error: mean squared error with M samples for each example. aligned: cosine to the truth with the noise counted. "
-    "samples: how many are as good as one of actor-critic, by mean squared error and by alignment."
+    "samples: how many are as good as one of actor-critic, or of GAE, by mean squared error and by alignment."
 )
 
 
@@ -135,11 +153,12 @@ class MomentPicture:
     only_biased: bool = False
 
     def lines(self, rows: Sequence[DiagnosisRow]) -> list[DotLine]:
-        """Return a line for each estimator that is shown."""
+        """Return a line for each estimator that is shown, of those that every row has."""
+        common = set.intersection(*({one.name for one in row.estimators} for row in rows))
         return [
-            DotLine(MEANINGS[first.name], tuple(self.dot_of(row.estimators[index]) for row in rows), index)
+            DotLine(MEANINGS[first.name], tuple(self.dot_of(row.estimator(first.name)) for row in rows), index)
             for index, first in enumerate(rows[0].estimators)
-            if not (self.only_biased and first.unbiased)
+            if first.name in common and not (self.only_biased and first.unbiased)
         ]
 
 

@@ -96,7 +96,7 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
         "pictures": _draw_moments(rows) if len(rows) > 1 else [],
         "checkpoints": [
             {
-                "title": f"{row.label} ({row.method}, {row.updates:,} updates)",
+                "title": row.title,
                 "verdict": write_verdict(row),
                 "columns": list_estimator_columns(row),
                 "description": describe_moment(row),
@@ -267,7 +267,11 @@ def _draw_errors(row: DiagnosisRow) -> tuple[Markup, Markup]:
 def _draw_moments(rows: Sequence[DiagnosisRow]) -> list[tuple[Markup, Markup]]:
     """Draw how the figures differ from row to row."""
     cases = [row.label for row in rows]
-    drawings = [_draw_dots(cases, one.lines(rows), one.title, "", one.logarithmic) for one in MOMENT_PICTURES.values()]
+    drawings = [
+        _draw_dots(cases, lines, one.title, "", one.logarithmic)
+        for one in MOMENT_PICTURES.values()
+        if (lines := one.lines(rows))  # none where critics of tokens stand beside value functions
+    ]
     for title, values in (
         ("share of the return's variance explained by the critic", [row.explained_variance for row in rows]),
         ("length of the true gradient", [row.gradient_norm for row in rows]),

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from enumeration import gradients
 from seqcritic.contracts.method import Outcome
+from seqcritic.testing.worlds import gradients
 
 
 @dataclass

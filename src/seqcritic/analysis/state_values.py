@@ -1,0 +1,87 @@
+"""A value function V(prefix) that is no critic, such as the value head of a PPO run, under diagnosis.
+
+It values states, not tokens. Two things can be made of it all the same: advantages (Schulman et al. 2016),
+
+    A_t = Σ_{l≥0} λ^l δ_{t+l},   δ_t = r_t + V(Ŷ_1..t) − V(Ŷ_1..t-1)
+
+and, where the score of a prefix is known, values of tokens by looking one step ahead:
+
+    Q̂(a; Ŷ_1..t-1) = r(a) + V(Ŷ_1..t-1 a),   V after the end = 0
+
+Shapes: B sequences, T tokens, A tokens that are compared at one step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import Batch
+from seqcritic.contracts.score import Score
+from seqcritic.errors import NonFiniteError, UserError
+from seqcritic.methods.rollout import prefix_scores
+from seqcritic.methods.token_values import ValuesOf
+
+
+class StateValues(ABC):
+    """The one method by which `diagnose` asks a value function of anybody's."""
+
+    @abstractmethod
+    def values(self, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
+        """V [B, T] along tokens [B, T]: entry t is of what is known *before* token t, tokens 0..t-1 of the answer.
+
+        It forecasts what is still to be earned: with shaping the rewards from token t on, without it the score of the
+        whole answer. Nothing is meant where the mask [B, T] is False. `batch` has the sources, and the references for
+        a function that reads them, a row for each of the B.
+        """
+
+
+def ask(state_values: StateValues, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
+    """Return V [B, T], 0 outside the mask, or say what is wrong with it."""
+    found = state_values.values(tokens, mask, batch)
+    if found.shape != tokens.shape:
+        raise UserError(
+            f"critic: values of {type(state_values).__name__} have the shape {list(found.shape)}; give one for each of "
+            f"the tokens, {list(tokens.shape)}"
+        )
+    counted = torch.where(mask, found.detach().to(tokens.device), 0.0)
+    if not bool(torch.isfinite(counted).all()):
+        raise NonFiniteError("a value of the critic is not finite")
+    return counted
+
+
+def require_causal(state_values: StateValues, tokens: Tensor, mask: Tensor, batch: Batch, num_tokens: int) -> None:
+    """Refuse values before a token that depend on the token: as a baseline they would bias every estimate."""
+    last = (mask.sum(dim=1) - 1)[:, None]
+    other = tokens.scatter(1, last, (tokens.gather(1, last) + 1) % num_tokens)
+    one, two = (ask(state_values, given, mask, batch).gather(1, last) for given in (tokens, other))
+    if not torch.allclose(one, two, rtol=1e-3, atol=1e-5):
+        raise UserError(
+            f"critic: the values of {type(state_values).__name__} before a token change with that token; entry t is of "
+            "what is known before token t, so shift them by one"
+        )
+
+
+def look_ahead(state_values: StateValues, score: Score, special: SpecialTokens, shaping: bool) -> ValuesOf:
+    """Return what values single tokens by the state that they lead to."""
+
+    def values_of(batch: Batch, prefixes: Tensor, steps: Tensor, tokens: Tensor) -> Tensor:
+        repeats = tokens.shape[1]
+        many, places = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]  # [B · A, 1]
+        positions = torch.arange(prefixes.shape[1] + 1, device=tokens.device)
+        given = torch.nn.functional.pad(prefixes, (0, 1), value=special.padding).repeat_interleave(repeats, dim=0)
+        given = given.scatter(1, places, tokens.view(-1, 1)).where(positions <= places, special.padding)
+        following = ask(state_values, given, positions <= places + 1, many).gather(1, places + 1)
+        scores = prefix_scores(score, special, given, positions <= places, many).to(following.dtype)
+        before, after = scores.gather(1, places), scores.gather(1, places + 1)
+        is_end = special.is_end(tokens.view(-1, 1))
+        # Without shaping the end earns the whole score, and V of all others is a forecast of it.
+        worth = (
+            after - before + torch.where(is_end, 0.0, following) if shaping else torch.where(is_end, after, following)
+        )
+        return worth.view(tokens.shape)
+
+    return values_of
