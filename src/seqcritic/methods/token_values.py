@@ -100,7 +100,7 @@ def _measure_batch(
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
     """Yield what `compare_values` finds, and whether the token of the highest value is unlikely, for some prefixes."""
     memory = actor.encode(batch.sources, batch.source_mask)
-    drawn = sample(actor, memory, sample_maximum_lengths(actor.special, batch), generator)
+    drawn = sample(actor, memory, sample_maximum_lengths(actor, batch), generator)
     logits, states = actor.score(memory, drawn.tokens)
     probabilities = torch.softmax(logits, dim=2)
     columns = choose_columns(critic, actor.special, batch, probabilities[:, 0])
@@ -136,7 +136,7 @@ def _continue(
     given = samples.repeat_interleave(repeats, dim=0)
     given = given.scatter(1, ends, tokens.flatten().repeat_interleave(CONTINUATIONS)[:, None])
     special = actor.special
-    maximum_lengths = sample_maximum_lengths(special, many)
+    maximum_lengths = sample_maximum_lengths(actor, many)
     others = sample(actor, all_rows.repeat(memory, repeats), maximum_lengths, generator, (given, ends[:, 0] + 1))
     scores = prefix_scores(score, special, others.tokens, others.mask, many)
     return (scores[:, -1] - scores.gather(1, ends)[:, 0]).view(*tokens.shape, CONTINUATIONS)

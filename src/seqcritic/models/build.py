@@ -17,7 +17,7 @@ def build_actor(
     """Return an actor with fresh weights."""
     kind = part_class(ACTORS, settings.actor.kind)
     actor = kind.build(settings.actor, num_source_tokens, num_target_tokens, generator)
-    actor.limits = LengthLimits(settings.length.factor, settings.length.extra)
+    actor.limits = LengthLimits(**dict(settings.length))
     return actor
 
 

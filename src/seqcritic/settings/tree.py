@@ -147,10 +147,17 @@ class TrainingSettings(Section):
 
 
 class LengthSettings(Section):
-    """How long a prediction may grow, in evaluation and in use: factor · source + extra tokens, its end counted."""
+    """How long a prediction may grow, its end counted.
+
+    In evaluation and in use: factor · source + extra tokens. In training, where rewards are learnt from: the reference
+    and beyond_reference tokens.
+    """
 
     factor: Weight = Field(2.0, description="times the source's tokens, its end token counted")
     extra: Positive = Field(10, description="so many tokens more")
+    beyond_reference: Positive = Field(
+        3, description="in training, tokens that a sample may have beyond its reference's, the end token counted"
+    )
 
 
 class StartSettings(Section):

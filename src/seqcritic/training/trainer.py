@@ -85,7 +85,7 @@ class Trainer:
         weights = weights_generator(self.settings)
         if isinstance(actor, str):
             actor = build_actor(self.settings, task.codec.num_source_tokens, task.codec.num_target_tokens, weights)
-        actor.limits = LengthLimits(self.settings.length.factor, self.settings.length.extra)
+        actor.limits = LengthLimits(**dict(self.settings.length))
         if critic is None and self.settings.method.needs_critic:
             critic = build_critic(self.settings, actor, weights)
         self.parts = Parts(actor, task, chosen, critic)
