@@ -22,7 +22,7 @@ from seqcritic.tensors.values import Columns, Values
 class PrefixCritic(nn.Module):
     """A critic whose values [N, T, V] are given for every sequence of the world and looked up by the prefix."""
 
-    residual_on_lookahead = False
+    residual_on = "none"
     num_columns = None
 
     def __init__(self, world: World, table: Tensor) -> None:

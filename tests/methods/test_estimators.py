@@ -45,10 +45,10 @@ class TabularCritic(nn.Module):
 
     num_columns: int | None = None
 
-    def __init__(self, table: Tensor, residual_on_lookahead: bool = False) -> None:
+    def __init__(self, table: Tensor, residual_on: str = "none") -> None:
         super().__init__()
         self.table = nn.Parameter(table)
-        self.residual_on_lookahead = residual_on_lookahead
+        self.residual_on = residual_on
         self.rows = [0]
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> None:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.contracts.actor import Actor, Masks
-from seqcritic.contracts.parts import CriticSettings, OwnCriticSettings, construct
+from seqcritic.contracts.parts import CriticSettings, OwnCriticSettings, ResidualOn, construct
 from seqcritic.errors import UserError
 from seqcritic.tensors.values import Columns, Values
 
@@ -38,8 +38,8 @@ class Critic(nn.Module, ABC):
 
     reads_actor_states: bool
     """Whether `actor_states` are read; a critic that reads none needs no actor with views."""
-    residual_on_lookahead: bool = False
-    """Whether what is learnt is added to what the score says of every next token (methods/lookahead.py)."""
+    residual_on: ResidualOn = "none"
+    """What the network's values are added to: what is known of every next token (methods/lookahead.py)."""
     num_columns: int | None = None
     """How many tokens it is asked to value one by one, all others together; None: it is asked for all tokens."""
     Settings: ClassVar[type[CriticSettings] | None] = None

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.parts import ActorSettings, CriticSettings, OwnActorSettings, OwnCriticSettings, part_settings
 from seqcritic.contracts.registry import ACTORS, CRITICS, SCORES
 from seqcritic.plugins import import_plugins
@@ -55,11 +56,6 @@ class ScoreSettings(Section):
             known = f"known: {', '.join(SCORES.names())}, module:function"
             raise ValueError(f"score.name: unknown score '{value}'{SCORES.nearest(value)}; {known}")
         return value
-
-    @property
-    def has_lookahead(self) -> bool:
-        """Whether the score tells what each next token is worth; its module is imported to know."""
-        return ":" not in self.name and self.name != OBJECT and SCORES.find(self.name).has_lookahead
 
 
 class FlatSettings(Section):
@@ -239,15 +235,19 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _critic_can_add(self) -> Self:
-        if self.critic.residual_on_lookahead and not (self.score.shaping and self.score.has_lookahead):
+        if self.critic.residual_on == "none":
+            return self
+        given = f"critic.residual_on={self.critic.residual_on}"
+        if not self.score.shaping:
+            raise ValueError(f"{given} needs score.shaping=true; set that, or critic.residual_on=none")
+        known = registered_methods()["optimal-completion"].traits.scores
+        if self.critic.residual_on == "optimal-completion" and self.score.name not in known:
             raise ValueError(
-                "critic.residual_on_lookahead needs score.shaping=true and a score that tells what each next token is "
-                "worth, as bleu and rouge-l do (docs/scores.md); or set it to false"
+                f"{given} knows the best completions of {' and '.join(known)} alone, not of {self.score.name}; set "
+                "critic.residual_on=lookahead"
             )
-        if self.critic.residual_on_lookahead and self.method.name == "dagger":
-            raise ValueError(
-                "critic.residual_on_lookahead: dagger's expert follows the critic's network alone; leave it false"
-            )
+        if self.method.name == "dagger":
+            raise ValueError("critic.residual_on: dagger's expert follows the critic's network alone; leave it none")
         return self
 
     @model_validator(mode="after")

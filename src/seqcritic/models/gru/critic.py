@@ -53,7 +53,7 @@ class RecurrentCritic(Critic):
         super().__init__()
         self.settings = settings
         self.reads_actor_states = settings.reads_actor_states
-        self.residual_on_lookahead = settings.residual_on_lookahead
+        self.residual_on = settings.residual_on
         self.num_columns = settings.columns
         shared = nn.Embedding(num_tokens, settings.embedding)
         self.encoder = BidirectionalEncoder(shared, settings.hidden)
