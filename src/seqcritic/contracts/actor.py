@@ -223,6 +223,14 @@ class Actor(nn.Module, ABC):
         """The layer that makes logits of features, where there is such a one; sums over V are then fused with it."""
         return None
 
+    def token_vectors(self) -> Tensor | None:
+        """A vector [V, D] of each token, as the output layer has them, by which a critic may read and value tokens.
+
+        None: there are none to be had, and critics have their own.
+        """
+        layer = self.output_layer()
+        return None if layer is None else layer.weight
+
     def searcher(self, memory: Memory, width: int) -> Searcher:
         """What beam search of this width goes on with."""
         return SteppingSearcher(self, memory)
