@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from enumeration import NUM_TOKENS, World, gradients
 from seqcritic.analysis.estimators import ESTIMATORS, Subject
+from seqcritic.contracts.critic import Critic
 from seqcritic.methods import losses
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.gru.actor import RecurrentActor
@@ -19,11 +20,10 @@ from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
 
 
-class PrefixCritic(nn.Module):
+class PrefixCritic(Critic):
     """A critic whose values [N, T, V] are given for every sequence of the world and looked up by the prefix."""
 
-    residual_on = "none"
-    num_columns = None
+    reads_actor_states = False
 
     def __init__(self, world: World, table: Tensor) -> None:
         super().__init__()

@@ -25,6 +25,7 @@ from enumeration import (
     make_batch,
     make_world,
 )
+from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import BASELINE, CRITIC, Networks
@@ -40,10 +41,10 @@ SCORE = EditDistanceScore(normalise=False)
 Table = Callable[[World], Tensor]
 
 
-class TabularCritic(nn.Module):
+class TabularCritic(Critic):
     """A critic whose values are given for every sequence; those of some rows are looked up at a time."""
 
-    num_columns: int | None = None
+    reads_actor_states = False
 
     def __init__(self, table: Tensor, residual_on: str = "none") -> None:
         super().__init__()

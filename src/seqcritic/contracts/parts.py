@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 
@@ -45,6 +45,8 @@ class ActorSettings(PartSettings):
 class CriticSettings(PartSettings):
     """The critic; a kind of critic adds what it needs."""
 
+    values_tokens: ClassVar[bool] = True
+    """Whether critics of this kind tell tokens apart."""
     from_actor: bool = Field(
         False,
         description="begin phases.critic with the actor's weights: the critic then finds its place in the "

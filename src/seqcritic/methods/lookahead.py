@@ -145,7 +145,7 @@ def all_values(
 
     With columns, those of a batch in training, each token without one has the value of the rest.
     """
-    memory = critic.encode(batch.references, batch.reference_mask)
+    memory = critic.read(batch)
     values = critic.masked_values(memory, tokens, states, mask, columns)
     known = known_values(critic, score, special, batch, 1, tokens, mask, values)
     return (values if known is None else add_known(values, known, special)).padded()

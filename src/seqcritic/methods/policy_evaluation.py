@@ -77,12 +77,12 @@ def evaluate_policy(
     repeats, special = len(mask) // len(batch), networks.actor.special
     columns = choose_columns(critic, special, batch, sample.probabilities.first())
     masks = critic.draw_masks(len(batch), generator)
-    memory = rows.repeat(critic.encode(batch.references, batch.reference_mask, masks), repeats)
+    memory = rows.repeat(critic.read(batch, masks), repeats)
     values = critic.masked_values(memory, sample.tokens, actor_states, mask, columns)
     fixed = values.detach()
     if masks is not None:
         with torch.no_grad():
-            memory = rows.repeat(critic.encode(batch.references, batch.reference_mask), repeats)
+            memory = rows.repeat(critic.read(batch), repeats)
             fixed = critic.masked_values(memory, sample.tokens, actor_states, mask, columns)
     known = known_values(critic, score, special, batch, repeats, sample.tokens, mask, values)
     rewards = rollout.rewards
@@ -91,7 +91,7 @@ def evaluate_policy(
     returns = losses.returns_to_go(rewards, mask)
     if settings.temporal_difference:
         with torch.no_grad():
-            memory = rows.repeat(target_critic.encode(batch.references, batch.reference_mask), repeats)
+            memory = rows.repeat(target_critic.read(batch), repeats)
             target_values = target_critic.masked_values(memory, sample.tokens, sample.states, mask, columns)
             if known is not None:
                 target_values = add_known(target_values, known, special)

@@ -16,7 +16,7 @@ from seqcritic.contracts.registry import ACTORS, CRITICS, SCORES
 from seqcritic.plugins import import_plugins
 from seqcritic.settings.base import Count, Factor, Paths, Positive, Rate, Samples, Section, Seed, Several, Weight
 from seqcritic.settings.data import OBJECT, DataSettings, SpellingSettings
-from seqcritic.settings.methods import MethodField, method_labels, method_settings, typical_costs
+from seqcritic.settings.methods import MethodField, method_labels, method_settings, states_refused, typical_costs
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16", "float64"]
@@ -263,4 +263,12 @@ class Settings(Section):
     @model_validator(mode="after")
     def _critic_fits(self) -> Self:
         self.critic.check(self.actor, self.data.task)
+        if not self.critic.values_tokens:
+            if self.method.traits.follows_values:
+                raise ValueError(states_refused(f"critic.kind: {self.critic.kind}", self.method.name))
+            if self.phases.critic.token_correlation is not None:
+                raise ValueError(
+                    f"phases.critic.token_correlation: {self.critic.kind} has no values of tokens; set it null, and "
+                    "phases.critic.explained_variance instead"
+                )
         return self

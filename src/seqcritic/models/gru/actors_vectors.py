@@ -12,24 +12,15 @@ Shapes: V vocabulary, D their size, F features, N positions.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 from torch.nn.functional import normalize
 
 from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.critic import Held
 from seqcritic.errors import UserError
-
-
-class Held:
-    """An actor that somebody refers to without owning it: a copy of the holder refers to the same one."""
-
-    def __init__(self, actor: Actor) -> None:
-        self.actor = actor
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Held:
-        return self
 
 
 class ActorsVectors(nn.Module):
@@ -49,7 +40,7 @@ class ActorsVectors(nn.Module):
     @property
     def _vectors(self) -> Tensor:
         # Asked for anew: moving the actor to a device replaces its tensors.
-        vectors = self._held.actor.token_vectors()
+        vectors: Tensor | None = self._held.network.token_vectors()
         assert vectors is not None, "it was asked for when the critic was built"
         return vectors.detach()
 
