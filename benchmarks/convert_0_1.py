@@ -21,7 +21,7 @@ from seqcritic.files import FIELD, digest, seal, write_synced, write_whole
 PACKAGED = Path(seqcritic.__file__).parent / "pretrained"
 DESCRIPTION = "description.json"
 SETTINGS = {
-    ("critic", "adds_outlook"): "residual_on_lookahead",
+    ("critic", "adds_outlook"): "residual_on",
     ("actor", "read_out"): "output_width",
     ("critic", "read_out"): "output_width",
 }
@@ -50,12 +50,15 @@ def _codec(vocabularies: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings with the names of this version, each in its old place."""
-    return {
+    renamed = {
         section: {SETTINGS.get((section, key), key): value for key, value in content.items()}
         if isinstance(content, dict)
         else content
         for section, content in settings.items()
     }
+    if isinstance(renamed.get("critic", {}).get("residual_on"), bool):
+        renamed["critic"]["residual_on"] = "lookahead" if renamed["critic"]["residual_on"] else "none"
+    return renamed
 
 
 def convert_tensors(content: bytes) -> bytes:

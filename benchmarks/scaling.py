@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from seqcritic.contracts.actor import LengthLimits
 from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
-from seqcritic.methods.rollout import EXTRA_STEPS
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings.io import load_recipe, with_method
 from seqcritic.training.distributed import Processes, join_processes
@@ -147,7 +147,7 @@ def together(rounds: int) -> dict[str, Any]:
 def terms(label: str, shape: tuple[int, int, int, int], parameters: float) -> list[float]:
     """Return the quantities that an update's cost is proportional to; see docs/scaling.md."""
     vocabulary, length, size, batch = shape
-    steps = length + 1 + (EXTRA_STEPS if label != "likelihood" else 0)
+    steps = length + 1 + (LengthLimits().beyond_reference if label != "likelihood" else 0)
     tokens = batch * steps
     return [steps, tokens * size * vocabulary, tokens * vocabulary, tokens * size * (size + steps), parameters]
 

@@ -15,13 +15,12 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from unittest.mock import patch
 
 import torch
 
 from seqcritic.analysis.estimators import ESTIMATORS
 from seqcritic.analysis.measure import measure
-from seqcritic.methods import rollout
+from seqcritic.contracts.actor import LengthLimits
 from seqcritic.report.diagnosis import EstimatorRow, Figure
 from seqcritic.testing.critics import wrong_values
 from seqcritic.testing.exact_moments import ExactMoments, make_baseline, make_subject
@@ -58,8 +57,8 @@ def measure_noise(noise: float, seed: int, draws: int) -> Content:
     world = make_world(actor)
     subject = make_subject(world, wrong_values(world, noise))
     generator = torch.Generator().manual_seed(seed)
-    with patch.object(rollout, "EXTRA_STEPS", LONGER):
-        measured = measure(subject, make_baseline(), [make_batch().repeat(EXAMPLES)], generator, draws, 0.0)
+    actor.limits = LengthLimits(beyond_reference=LONGER)
+    measured = measure(subject, make_baseline(), [make_batch().repeat(EXAMPLES)], generator, draws, 0.0)
     exact = find_exact(noise)
     return {
         "noise": noise,

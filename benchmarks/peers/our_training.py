@@ -97,7 +97,7 @@ class LengthLimit:
         """Sample as usual, with other caps."""
         self.calls += 1
         deviations = torch.arange(len(maximum_lengths)) % (2 * self.deviation + 1) - self.deviation
-        with_end = maximum_lengths - rollout.EXTRA_STEPS + 1
+        with_end = maximum_lengths - actor.limits.beyond_reference + 1
         return sample(actor, memory, (with_end + deviations).clamp(min=1), *rest)
 
 

@@ -14,11 +14,10 @@ from foreign_actors import NUM_TOKENS, SIZE, LstmActor, make_actor
 from foreign_actors import make_batch as make_foreign_batch
 from seqcritic import StateValues, UserError
 from seqcritic.analysis.diagnose import Diagnosis, diagnose
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.batch import Batch, EvaluationSet
 from seqcritic.contracts.critic import Critic
 from seqcritic.errors import NonFiniteError
-from seqcritic.methods import rollout
 from seqcritic.models.gru.critic import RecurrentCritic
 from seqcritic.models.gru.settings import GruCriticSettings
 from seqcritic.report.diagnosis import DiagnosisRow, Figure
@@ -35,7 +34,7 @@ SCORE = EditDistanceScore(normalise=False)
 @pytest.fixture(autouse=True)
 def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let samples end where the world does."""
-    monkeypatch.setattr(rollout, "EXTRA_STEPS", 1)
+    monkeypatch.setattr(Actor, "limits", LengthLimits(beyond_reference=1))
 
 
 def run(world: World, critic: Critic | StateValues, **changes: object) -> DiagnosisRow:

@@ -11,8 +11,9 @@ from torch import Tensor
 from seqcritic.analysis.estimators import ESTIMATORS, UNBIASED, draw_gradients
 from seqcritic.analysis.fitted_baseline import fit_baseline
 from seqcritic.analysis.measure import Measurement, measure
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.batch import Batch
-from seqcritic.methods import losses, rollout
+from seqcritic.methods import losses
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.report.diagnosis import SAMPLES, EstimatorRow, Figure
 from seqcritic.testing.critics import wrong_values
@@ -32,7 +33,7 @@ def within(figure: Figure, exact: float, errors: float = 4.0) -> bool:
 @pytest.fixture(autouse=True)
 def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let samples end where the world does."""
-    monkeypatch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
+    monkeypatch.setattr(Actor, "limits", LengthLimits(beyond_reference=NUM_STEPS - 2))
 
 
 @pytest.fixture(scope="module", params=["exact", "wrong"])
@@ -43,7 +44,7 @@ def diagnosis(request: pytest.FixtureRequest) -> tuple[str, ExactMoments, Measur
     subject = make_subject(world, table)
     generator = torch.Generator().manual_seed(5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
+        patch.setattr(Actor, "limits", LengthLimits(beyond_reference=NUM_STEPS - 2))
         measured = measure(subject, make_baseline(), [make_batch().repeat(COPIES)], generator, DRAWS, 0.0)
     return request.param, ExactMoments(world, table, make_baseline(), COPIES), measured
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqcritic.methods import rollout
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.methods.token_values import advantages, compare_values, measure_token_values
 from seqcritic.testing.exact_moments import make_subject
 from seqcritic.testing.worlds import NUM_STEPS, make_actor, make_batch, make_world
@@ -39,7 +39,7 @@ def test_a_value_common_to_all_tokens_does_not_count():
 def test_exact_values_agree_with_sampled_continuations(
     factor: float, correlation: float, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
+    monkeypatch.setattr(Actor, "limits", LengthLimits(beyond_reference=NUM_STEPS - 2))
     actor = make_actor()
     world = make_world(actor)
     subject = make_subject(world, factor * world.exact_values())

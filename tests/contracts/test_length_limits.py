@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from seqcritic.contracts.actor import LengthLimits
-from seqcritic.contracts.batch import pad
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import Search, find_best
 from seqcritic.errors import UserError
+from seqcritic.methods.rollout import roll_out
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.models.gru.actor import RecurrentActor
@@ -36,6 +37,7 @@ def test_limits_by_hand():
     assert LengthLimits().of(mask).dtype == LengthLimits(0.5, 1).of(mask).dtype == torch.int64
     assert LengthLimits().signature() == []
     assert LengthLimits(1.5, 4).signature() == ["length:1.5*source+4"]
+    assert LengthLimits(beyond_reference=9).signature() == [], "evaluation knows nothing of it"
 
 
 @pytest.mark.parametrize(
@@ -52,9 +54,20 @@ def test_every_search_keeps_them(search: Search | MinimumBayesRisk, limits: Leng
 
 
 def test_they_are_settings_of_the_model():
-    settings = load_recipe("demo", ["length.factor=1.5", "length.extra=4"])
-    assert build_actor(settings, 5, 5, torch.Generator()).limits == LengthLimits(1.5, 4)
+    settings = load_recipe("demo", ["length.factor=1.5", "length.extra=4", "length.beyond_reference=7"])
+    assert build_actor(settings, 5, 5, torch.Generator()).limits == LengthLimits(1.5, 4, 7)
     assert build_actor(load_recipe("demo"), 5, 5, torch.Generator()).limits == LengthLimits()
-    for wrong in ("length.extra=0", "length.factor=-1", "length.factor=.nan"):
+    for wrong in ("length.extra=0", "length.beyond_reference=0", "length.factor=-1", "length.factor=.nan"):
         with pytest.raises(UserError, match=wrong.partition("=")[0]):
             load_recipe("demo", [wrong])
+
+
+@pytest.mark.parametrize("beyond", [1, 3, 5])
+def test_samples_to_learn_from_grow_beyond_their_references_by_so_much(beyond: int):
+    actor = make_endless_actor()
+    actor.limits = LengthLimits(beyond_reference=beyond)
+    sources, mask = pad(SOURCES)
+    batch = Batch(sources, mask, sources, mask)
+    memory = actor.encode(sources, mask)
+    found = roll_out(actor, memory, batch, EditDistanceScore(), True, torch.Generator()).sample
+    assert found.mask.sum(dim=1).tolist() == [len(source) + beyond for source in SOURCES]

@@ -67,7 +67,7 @@ def test_case_counts_in_no_score_of_a_model_without_it(score: str):
         build_score(
             load_recipe(
                 "tatoeba-de-en",
-                [f"score.name={score}", "critic.residual_on_lookahead=false", f"data.target_tokens.lowercase={given}"],
+                [f"score.name={score}", "critic.residual_on=none", f"data.target_tokens.lowercase={given}"],
             )
         )
         for given in ("true", "false")

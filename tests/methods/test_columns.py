@@ -149,8 +149,8 @@ def assert_same_step(ours: Outcome, our_networks: Networks, theirs: Outcome, the
     [
         (method, changes)
         for method in (*CRITIC_METHODS, "critic")
-        for changes in ({}, {"dropout": 0.3}, {"tied": True}, {"residual_on_lookahead": True})
-        if method != "dagger" or "residual_on_lookahead" not in changes  # which the settings refuse
+        for changes in ({}, {"dropout": 0.3}, {"tied": True}, {"residual_on": "lookahead"}, {"embeddings": "actor"})
+        if method != "dagger" or "residual_on" not in changes  # which the settings refuse
     ],
     ids=str,
 )
@@ -189,7 +189,9 @@ class ExpandedCritic(RecurrentCritic):
         return Values(super().masked_values(memory, predictions, actor_states, mask, columns).expanded())
 
 
-@pytest.mark.parametrize("changes", [{}, {"dropout": 0.3}, {"residual_on_lookahead": True}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {"dropout": 0.3}, {"residual_on": "lookahead"}, {"embeddings": "actor"}], ids=str
+)
 @pytest.mark.parametrize("method", ["actor-critic", "reinforce-critic", "entropy-actor-critic"])
 def test_a_step_is_that_of_the_expanded_values(method: str, changes: dict[str, object]):
     settings = with_columns(make_settings(method, likelihood_weight=0.1), 2, **changes)

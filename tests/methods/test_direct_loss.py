@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Scorable
 from seqcritic.data.vocabulary import END
-from seqcritic.methods import rollout
 from seqcritic.methods.direct_loss import DirectLoss, choose_pairs, direct_loss
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.testing.worlds import gradients, largest_difference, make_actor, make_batch, make_world
@@ -51,7 +51,7 @@ def test_the_gradient_on_a_linear_model_is_that_of_the_expected_score(low, high)
 def test_with_all_sequences_in_the_beam_it_is_the_enumerated_direct_loss(
     monkeypatch, dropout, direction, epsilon, weight
 ):
-    monkeypatch.setattr(rollout, "EXTRA_STEPS", 1)
+    monkeypatch.setattr(Actor, "limits", LengthLimits(beyond_reference=1))
     own = {"direction": direction, "epsilon": epsilon, "width": 40, "samples": 2}
     settings = make_settings("direct-loss", direct_loss=own, likelihood_weight=weight).method
     actor = make_actor(dropout=dropout)

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from method_worlds import SCORE, make_settings
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
 from seqcritic.decoding import sampling
-from seqcritic.methods import dagger, rollout, scheduled_sampling
+from seqcritic.methods import dagger, scheduled_sampling
 from seqcritic.methods.build import build_networks
-from seqcritic.models.gru.actor import Actor
 from seqcritic.testing.branches import Branches, expected_gradients, outcomes
 from seqcritic.testing.worlds import (
     NUM_STEPS,
@@ -52,7 +52,7 @@ def likelihood(actor: Actor) -> Tensor:
 @pytest.fixture(autouse=True)
 def short_samples(monkeypatch):
     """Cut samples after three tokens, as the enumerated world does."""
-    monkeypatch.setattr(rollout, "EXTRA_STEPS", NUM_STEPS - 2)
+    monkeypatch.setattr(Actor, "limits", LengthLimits(beyond_reference=NUM_STEPS - 2))
 
 
 def enumerate_method(
@@ -137,6 +137,7 @@ def test_dagger_is_the_expectation_over_all_mixed_roll_ins(iteration, weight, dr
         }
     )
     networks = build_networks(settings, NUM_TOKENS, NUM_TOKENS, torch.Generator().manual_seed(3))
+    networks.actor.limits = Actor.limits
     weights = torch.Generator().manual_seed(30)
     for network in (networks.actor, networks.critic):
         for parameter in network.double().parameters():

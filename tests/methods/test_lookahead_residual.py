@@ -39,7 +39,7 @@ def lookaheads(world: World) -> Tensor:
 
 def add_to(world: World, rest: Tensor) -> Networks:
     """The world's actor and critics whose networks say `rest` [N, T, V]."""
-    critics = [TabularCritic(world, rest, residual_on_lookahead=True) for _ in range(2)]
+    critics = [TabularCritic(world, rest, residual_on="lookahead") for _ in range(2)]
     return Networks(world.actor, critic=critics[0], target_critic=critics[1])
 
 
@@ -63,7 +63,7 @@ def test_tokens_of_every_reference_promise_something_and_have_columns():
     assert gains[0][0] == [1, 1, 1, 0, 0, 0], "a or c, in its place, and b, out of place, as no other is right"
     assert gains[1][1] == [0, 0, 0, 0, 1, 0]
     world = make_world()
-    critic = TabularCritic(world, world.exact_values(), residual_on_lookahead=True)
+    critic = TabularCritic(world, world.exact_values(), residual_on="lookahead")
     critic.num_columns = 1
     columns = choose_columns(critic, codec.special, batch, torch.ones(2, codec.num_target_tokens))
     assert columns is not None
@@ -106,7 +106,7 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
 @pytest.mark.parametrize("num_columns", [None, 1, 5, 6])
 def test_values_on_view_are_those_of_training(num_columns: int | None):
     generator = torch.Generator().manual_seed(0)
-    settings = GruCriticSettings(embedding=4, hidden=5, attention=3, residual_on_lookahead=True, columns=num_columns)
+    settings = GruCriticSettings(embedding=4, hidden=5, attention=3, residual_on="lookahead", columns=num_columns)
     actor, critic = make_actor(), RecurrentCritic(settings, 6, 5, generator).double()
     references, reference_mask = pad([[1, 2, 3, 1], [2]])
     batch = Batch(*pad([[1, 2], [2]]), references, reference_mask)
@@ -124,7 +124,7 @@ def test_values_on_view_are_those_of_training(num_columns: int | None):
     shown = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states, columns)
     assert torch.allclose(shown, trained)
     assert torch.equal(shown[mask][:, 4], shown[mask][:, 5]) == (num_columns == 1), "they are in no reference"
-    critic.residual_on_lookahead = False
+    critic.residual_on = "none"
     network = all_values(critic, score, SPECIAL, batch.repeat(2), tokens, mask, states, columns)
     assert bool((shown[:, :, END] == 0).all())
     first = (shown - network)[:, 0]

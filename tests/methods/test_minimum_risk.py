@@ -8,7 +8,7 @@ from torch import Tensor
 
 from method_worlds import make_batch as make_larger_batch
 from method_worlds import make_networks, make_settings
-from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.actor import Actor, LengthLimits, SpecialTokens
 from seqcritic.contracts.method import Outcome
 from seqcritic.contracts.networks import Networks
 from seqcritic.methods import rollout
@@ -110,7 +110,7 @@ def search(actor: RecurrentActor, width: int, sharpness: float, weight: float = 
 @pytest.mark.parametrize("width", [1, 3, 4, 40])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_over_an_n_best_list_it_is_the_risk_of_the_renormalised_list(width, sharpness, dropout, monkeypatch):
-    monkeypatch.setattr(rollout, "EXTRA_STEPS", 1)  # the cap of the world
+    monkeypatch.setattr(Actor, "limits", LengthLimits(beyond_reference=1))  # the cap of the world
     actor = make_actor(dropout=dropout)
     masks = held_masks(actor)
     world = make_world(actor, masks=masks)
@@ -133,7 +133,7 @@ def test_over_an_n_best_list_it_is_the_risk_of_the_renormalised_list(width, shar
 
 
 def test_the_likelihood_term_joins_an_n_best_list_too(monkeypatch):
-    monkeypatch.setattr(rollout, "EXTRA_STEPS", 1)
+    monkeypatch.setattr(Actor, "limits", LengthLimits(beyond_reference=1))
     actor = make_actor()
     plain, mixed = (search(actor, 4, 1.0, weight) for weight in (0.0, 0.25))
     likelihood = mixed.measurements["likelihood_loss"]

@@ -17,7 +17,8 @@ from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Scorable
 from seqcritic.errors import UserError
 from seqcritic.methods import rollout
-from seqcritic.methods.optimal_completion import OptimalCompletion, optimal_policy, optimal_values
+from seqcritic.methods.optimal_completion import OptimalCompletion, optimal_policy
+from seqcritic.methods.optimal_values import optimal_values
 from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.edit_distance import EditDistanceScore

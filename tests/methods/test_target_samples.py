@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
 from seqcritic.methods import losses, rollout
@@ -21,7 +22,7 @@ NUM_ROWS = 30_000
 @pytest.fixture(autouse=True)
 def _the_worlds_length(monkeypatch: pytest.MonkeyPatch):
     """Sequences of the world have at most three tokens; its reference has two."""
-    monkeypatch.setattr(rollout, "EXTRA_STEPS", 1)
+    monkeypatch.setattr(Actor, "limits", LengthLimits(beyond_reference=1))
 
 
 def roll_out_world(num_samples: int, shaping: bool = True, temperature: float = 0.0, seed: int = 0) -> Rollout:

@@ -87,7 +87,7 @@ def test_the_signature_lists_the_parts_with_their_weights():
 
 def test_a_recipe_names_parts():
     parts = "score.parts=[{name: bleu, weight: 1}, {name: 'support:word_share', weight: 0.2}]"
-    settings = load_recipe("tatoeba-de-en", [parts, "score.name=weighted-sum", "critic.residual_on_lookahead=false"])
+    settings = load_recipe("tatoeba-de-en", [parts, "score.name=weighted-sum", "critic.residual_on=none"])
     score = build_score(settings)
     assert [part.name for part in score.members()] == ["BLEU", "support:word_share"]
     assert score.surrogate == "length*(1*sentence-bleu+1+0.2*support.word_share):words"

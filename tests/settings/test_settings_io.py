@@ -60,17 +60,23 @@ def test_a_critic_begins_as_an_actor_of_its_own_kind_only(recipe: str, override:
         load_recipe(recipe, ["critic.from_actor=true", override])
 
 
-@pytest.mark.parametrize("override", ["score.shaping=false", "score.name=my_scores:overlap"])
-def test_an_lookahead_is_added_only_where_the_score_has_one(override: str):
-    with pytest.raises(
-        UserError, match=r"critic.residual_on_lookahead needs score.shaping=true and a score that tells"
-    ):
-        load_recipe("demo", ["critic.residual_on_lookahead=true", override])
+@pytest.mark.parametrize("known", ["lookahead", "optimal-completion"])
+def test_what_is_known_is_added_only_where_every_token_is_rewarded(known: str):
+    with pytest.raises(UserError, match=f"^critic.residual_on={known} needs score.shaping=true"):
+        load_recipe("demo", [f"critic.residual_on={known}", "score.shaping=false"])
 
 
-def test_an_lookahead_is_not_for_an_expert_that_follows_the_network():
-    with pytest.raises(UserError, match=r"critic.residual_on_lookahead: dagger's expert"):
-        load_recipe("demo", ["critic.residual_on_lookahead=true", "method.name=dagger"])
+def test_best_completions_are_known_of_edit_distances_alone():
+    load_recipe("demo", ["critic.residual_on=optimal-completion"])
+    with pytest.raises(UserError, match=r"^critic.residual_on=optimal-completion knows the best completions of edit-d"):
+        load_recipe("demo", ["critic.residual_on=optimal-completion", "score.name=bleu"])
+    with pytest.raises(UserError, match=r"^critic.residual_on: "):
+        load_recipe("demo", ["critic.residual_on=true"])
+
+
+def test_a_lookahead_is_not_for_an_expert_that_follows_the_network():
+    with pytest.raises(UserError, match=r"critic.residual_on: dagger's expert"):
+        load_recipe("demo", ["critic.residual_on=lookahead", "method.name=dagger"])
 
 
 @pytest.mark.parametrize(

@@ -148,9 +148,9 @@ def test_a_bad_description_is_refused(
 
 
 def test_a_critic_is_used_as_it_was_trained(recipe: Path, finished_run: Path, tmp_path: Path, refusal: Refusal):
-    given = ["method.name=actor-critic", f"start.critic={finished_run}", "critic.residual_on_lookahead=true"]
+    given = ["method.name=actor-critic", f"start.critic={finished_run}", "critic.residual_on=lookahead"]
     line = refusal("train", recipe, "--out", tmp_path / "run", *given)
-    assert "was trained with critic.residual_on_lookahead=false; set it so" in line
+    assert "was trained with critic.residual_on=none; set it so" in line
     given = ["method.name=actor-critic", f"start.critic={finished_run}", "critic.columns=9"]
     line = refusal("train", recipe, "--out", tmp_path / "run", *given)
     assert "was trained with critic.columns=null; set it so" in line

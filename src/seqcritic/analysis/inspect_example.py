@@ -69,7 +69,7 @@ def inspect_example(
     probabilities_TV = torch.softmax(logits_BTV, dim=2)[0]
     source_attention = _shown(actor.attention(memory, chosen_T[None]), len(tokens))
 
-    critic_memory = critic.encode(example.references, example.reference_mask)
+    critic_memory = critic.read(example)
     everywhere = torch.ones_like(chosen_T[None], dtype=torch.bool)
     columns = choose_columns(critic, special, example, probabilities_TV[:1])
     values_TV = all_values(

@@ -66,13 +66,15 @@ class SpecialTokens:
 
 @dataclass(frozen=True)
 class LengthLimits:
-    """How long an answer that is searched for or drawn for use may grow: factor · |X| + extra tokens, its end counted.
+    """How long an answer may grow, its end counted.
 
-    |X| counts the source's tokens with its end token.
+    One that is searched for or drawn for use: factor · |X| + extra tokens; |X| counts the source's end token. One that
+    is drawn to learn from: |Y| + beyond_reference tokens; |Y| does not count the reference's end token.
     """
 
     factor: float = 2.0
     extra: int = 10
+    beyond_reference: int = 3
 
     def of(self, source_mask: Tensor) -> Tensor:
         """The most tokens [B] of answers to sources with this mask [B, S]; parts of a token are left out."""
@@ -83,8 +85,11 @@ class LengthLimits:
         return (self.factor * lengths.cpu().double() + 1e-9).long().to(lengths.device) + self.extra
 
     def signature(self) -> list[str]:
-        """What a score's signature says of it: nothing of the usual limits."""
-        return [] if self == LengthLimits() else [f"length:{self.factor:g}*source+{self.extra}"]
+        """What a score's signature says of it: nothing of the usual limits, nor of training."""
+        usual = LengthLimits()
+        if (self.factor, self.extra) == (usual.factor, usual.extra):
+            return []
+        return [f"length:{self.factor:g}*source+{self.extra}"]
 
 
 class OutputLayer(Protocol):
@@ -134,7 +139,7 @@ class Actor(nn.Module, ABC):
     """H of `view`; 0: methods and critics that read views are refused."""
     special: SpecialTokens
     limits: LengthLimits = LengthLimits()
-    """How long answers may grow where no reference tells."""
+    """How long answers may grow."""
     fixed_size_state: bool = False
     """True where states of different steps have one shape, as a GRU's: they can then be joined."""
     repeats_masks: bool = True
@@ -217,6 +222,14 @@ class Actor(nn.Module, ABC):
     def output_layer(self) -> OutputLayer | None:
         """The layer that makes logits of features, where there is such a one; sums over V are then fused with it."""
         return None
+
+    def token_vectors(self) -> Tensor | None:
+        """A vector [V, D] of each token, as the output layer has them, by which a critic may read and value tokens.
+
+        None: there are none to be had, and critics have their own.
+        """
+        layer = self.output_layer()
+        return None if layer is None else layer.weight
 
     def searcher(self, memory: Memory, width: int) -> Searcher:
         """What beam search of this width goes on with."""

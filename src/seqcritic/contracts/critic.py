@@ -6,6 +6,9 @@ expert is the critic, asks for values one token at a time; a critic that can ste
 Values are of all tokens, or of given columns and the rest (tensors/values.py): a critic with `num_columns` is asked for
 the columns that methods/columns.py chooses, any other for all tokens.
 
+A `StateValueCritic` values prefixes alone, V(Ŷ_1..t-1, Y). That is a value which all next tokens share: it serves as a
+baseline and learns by the same policy evaluation, but no actor can follow it.
+
 Shapes: B rows, U reference tokens, T tokens of a prediction, V vocabulary, H the actor's view, N unmasked tokens.
 """
 
@@ -18,8 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.contracts.actor import Actor, Masks
-from seqcritic.contracts.parts import CriticSettings, OwnCriticSettings, construct
+from seqcritic.contracts.batch import Batch
+from seqcritic.contracts.parts import CriticSettings, OwnCriticSettings, ResidualOn, construct
 from seqcritic.errors import UserError
+from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
 
 Memory: TypeAlias = Any
@@ -33,13 +38,25 @@ class Prefix(NamedTuple):
     views: Tensor  # [B, t, H]
 
 
+class Held:
+    """A network that somebody refers to without owning it: a copy of the holder refers to the same one."""
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Held:
+        return self
+
+
 class Critic(nn.Module, ABC):
     """Values of all tokens at every step of a prediction."""
 
+    values_tokens: ClassVar[bool] = True
+    """Whether it tells tokens apart; if not, methods that follow values of tokens refuse it."""
     reads_actor_states: bool
     """Whether `actor_states` are read; a critic that reads none needs no actor with views."""
-    residual_on_lookahead: bool = False
-    """Whether what is learnt is added to what the score says of every next token (methods/lookahead.py)."""
+    residual_on: ResidualOn = "none"
+    """What the network's values are added to: what is known of every next token (methods/lookahead.py)."""
     num_columns: int | None = None
     """How many tokens it is asked to value one by one, all others together; None: it is asked for all tokens."""
     Settings: ClassVar[type[CriticSettings] | None] = None
@@ -58,6 +75,10 @@ class Critic(nn.Module, ABC):
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """What dropout keeps of so many rows; None, nothing drawn, for a critic without dropout."""
         return None
+
+    def read(self, batch: Batch, masks: Masks | None = None) -> Memory:
+        """Read what a batch gives a critic: the references, unless a kind of critic reads more or less."""
+        return self.encode(batch.references, batch.reference_mask, masks)
 
     @abstractmethod
     def encode(self, references: Tensor, mask: Tensor, masks: Masks | None = None) -> Memory:
@@ -103,3 +124,25 @@ class Critic(nn.Module, ABC):
     def initialise_from(self, actor: Actor) -> None:
         """Begin with the actor's weights."""
         raise UserError(f"critic.from_actor: {type(self).__name__} cannot begin with the actor's weights; set it false")
+
+
+class StateValueCritic(Critic):
+    """One value V(Ŷ_1..t-1, Y) at every step of a prediction, before its token is known."""
+
+    values_tokens = False
+    num_tokens: int
+    """V of the actor."""
+
+    @abstractmethod
+    def masked_state_values(self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
+        """Values [N, 1] of the states before the tokens of predictions [B, T] where the mask [B, T] is True.
+
+        Entry t must not depend on token t: as a baseline it would bias the gradient.
+        """
+
+    def masked_values(
+        self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
+    ) -> Values:
+        """The values of states, as ones that all tokens share."""
+        found = self.masked_state_values(memory, predictions, actor_states, mask)
+        return Values.of_states(found, self.num_tokens)

@@ -36,13 +36,15 @@ class Traits(NamedTuple):
 
     Costs are typical ones of an update, alone and with the likelihood mixed in, in likelihood updates: `train` counts
     its compute by them where `compare.costs` gives none; `compare` measures instead. `scores`: the names of the scores
-    that it can learn from; none: any score.
+    that it can learn from; none: any score. `follows_values`: whether the actor follows the critic's values of tokens,
+    so that a critic of states will not do.
     """
 
     cost: float = 1.0
     mixed_cost: float = 1.0
     takes_correction: bool = False
     scores: tuple[str, ...] = ()
+    follows_values: bool = False
 
 
 @dataclass(frozen=True)

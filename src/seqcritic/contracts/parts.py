@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind")
 Part = TypeVar("Part", bound="PartSettings")
+ResidualOn: TypeAlias = Literal["none", "lookahead", "optimal-completion"]
 
 
 class PartSettings(Section):
@@ -44,15 +45,18 @@ class ActorSettings(PartSettings):
 class CriticSettings(PartSettings):
     """The critic; a kind of critic adds what it needs."""
 
+    values_tokens: ClassVar[bool] = True
+    """Whether critics of this kind tell tokens apart."""
     from_actor: bool = Field(
         False,
         description="begin phases.critic with the actor's weights: the critic then finds its place in the "
         "reference from its first update. For the spelling task, with the sizes of the actor",
     )
-    residual_on_lookahead: bool = Field(
-        False,
-        description="add to the values what the score says of every next token, so that the network learns only what "
-        "will follow it. With score.shaping and a score that tells (docs/scores.md)",
+    residual_on: ResidualOn = Field(
+        "none",
+        description="what is known of every next token and added to the network's values, so that it learns the rest "
+        "alone. lookahead: what the score says if no more is right; optimal-completion: if all that can be right is, "
+        "of edit distances. With score.shaping (docs/methods/critics.md)",
     )
     columns: Size | None = Field(
         None,

@@ -45,7 +45,7 @@ class ActorCritic(RewardMethod):
     """The actor follows the critic's values of all tokens; the critic follows the delayed actor's returns."""
 
     name = "actor-critic"
-    traits = Traits(3.2, 3.8, takes_correction=True)
+    traits = Traits(3.2, 3.8, takes_correction=True, follows_values=True)
     needs: ClassVar[tuple[NetworkSpec, ...]] = (DELAYED_ACTOR, CRITIC, TARGET_CRITIC)
     trains: tuple[str, ...] = ("actor", "critic")
 

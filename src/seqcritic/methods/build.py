@@ -11,11 +11,12 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
+from seqcritic.errors import UserError
 from seqcritic.methods.likelihood import Likelihood
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.models.baseline import LinearBaseline
 from seqcritic.models.build import build_actor, build_critic
-from seqcritic.settings.methods import MethodSettings
+from seqcritic.settings.methods import MethodSettings, states_refused
 from seqcritic.settings.tree import Settings
 
 
@@ -37,6 +38,8 @@ def build_networks(
 
 def assemble_networks(method: MethodSettings, actor: Actor, critic: Critic | None) -> Networks:
     """Return an actor and a critic with the copies and the baseline that a method needs beside them."""
+    if critic is not None and not critic.values_tokens and method.traits.follows_values:
+        raise UserError(states_refused(f"critic: {type(critic).__name__}", method.name))
     networks = Networks(actor)
     for spec in method.networks:
         if spec.copy_of is not None:

@@ -60,7 +60,7 @@ class Dagger(ActorCritic):
 
     name = "dagger"
     Settings = DaggerSettings
-    traits = Traits(2.9, 3.6)
+    traits = Traits(2.9, 3.6, follows_values=True)
     needs = (CRITIC, TARGET_CRITIC)
     own: DaggerSettings
 
@@ -75,7 +75,7 @@ class Dagger(ActorCritic):
             return None
         assert networks.critic is not None
         with torch.no_grad():
-            memory = networks.critic.encode(batch.references, batch.reference_mask)
+            memory = networks.critic.read(batch)
             memory = all_rows.repeat(memory, self.settings.samples)
         return partial(
             sample_mixture, critic=networks.critic, critic_memory=memory, batch=batch, probability=probability

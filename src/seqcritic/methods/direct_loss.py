@@ -90,7 +90,7 @@ class DirectLoss(RewardMethod):
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
         within = (
             torch.arange(chosen.shape[1], device=chosen.device)
-            < sample_maximum_lengths(actor.special, batch).repeat_interleave(2)[:, None]
+            < sample_maximum_lengths(actor, batch).repeat_interleave(2)[:, None]
         )
         mask = actor.special.up_to_end(chosen) & within
         seen = score_beside_references(actor, memory, chosen, mask, batch, terms)

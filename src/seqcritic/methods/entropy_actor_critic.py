@@ -43,7 +43,7 @@ class EntropyActorCritic(ActorCritic):
     name = "entropy-actor-critic"
     aliases: ClassVar[Aliases] = {"erac": {}}
     Settings = EntropyActorCriticSettings
-    traits = Traits(3.0, 3.5, takes_correction=True)
+    traits = Traits(3.0, 3.5, takes_correction=True, follows_values=True)
     own: EntropyActorCriticSettings
 
     @classmethod

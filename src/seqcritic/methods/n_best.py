@@ -27,7 +27,7 @@ class NBest(NamedTuple):
 def search_n_best(actor: Actor, memory: Memory, batch: Batch, width: int) -> NBest:
     """Search with a beam of `width`, from a memory that no gradient will reach, up to the caps of samples."""
     special = actor.special
-    found = search_memory(actor, memory, sample_maximum_lengths(special, batch), width, num_best=width)
+    found = search_memory(actor, memory, sample_maximum_lengths(actor, batch), width, num_best=width)
     full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]
     every = [hypothesis for hypotheses in full for hypothesis in hypotheses]
     emitted = [[*each.tokens, special.end[0]] if each.finished else each.tokens for each in every]

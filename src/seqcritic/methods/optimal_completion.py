@@ -3,11 +3,8 @@
     d*(a) = min over completions C of d(Ŷ_1..t-1 a C, Y),   Q*(a) = −d*(a)
     loss = Σ_t KL(π*_t ‖ p(· | Ŷ_1..t-1)),   π*_t(a) ∝ exp(Q*(a) / τ);   τ = 0: uniform over the best tokens
 
-Ŷ is drawn from the actor, d is the edit distance. One row of its table says it all: with D_j the distance of the prefix
-to the first j tokens of the reference, the least cost of going on is min_j D_j, to be had by going on with y_{j+1}, …
-from any j that attains it. Every other token costs one more; the end token costs D_|Y| at once. No critic has to learn
-these values: for edit distances they are known. An unknown token of the reference matches nothing, so that it costs one
-whatever is said in its place.
+Ŷ is drawn from the actor, d is the edit distance. No critic has to learn these values: for edit distances they are
+known (optimal_values.py).
 
 With `objective: values` the actor follows the optimal values as it follows a critic in actor-critic,
 
@@ -15,10 +12,9 @@ With `objective: values` the actor follows the optimal values as it follows a cr
 
 which is off actor-critic with the exact values of the actor's own policy by what the actor does worse than it could.
 
-Of several references the nearest counts, as in the score; with `score.normalise` each distance is divided by the length
-of its reference, and so is the unit of τ.
+With `score.normalise` each distance is divided by the length of its reference, and so is the unit of τ.
 
-Shapes: B sequences, T tokens, R references of each, U reference tokens, N unmasked tokens, V vocabulary.
+Shapes: B sequences, T tokens, N unmasked tokens, V vocabulary.
 """
 
 from __future__ import annotations
@@ -29,19 +25,19 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.method import Aliases, Outcome, Traits
 from seqcritic.contracts.method_registry import register_method
 from seqcritic.contracts.networks import Networks
-from seqcritic.contracts.score import Scorable, Score
+from seqcritic.contracts.score import Score
 from seqcritic.errors import UserError
 from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.losses import mean_over_sequences
 from seqcritic.methods.masked_losses import soft_values
 from seqcritic.methods.method import RewardMethod
+from seqcritic.methods.optimal_values import optimal_values
 from seqcritic.methods.rollout import as_scorable
-from seqcritic.scores.edit_distance import NEVER, EditDistanceScore, distance_table
+from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings.base import Section, Weight
 from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors.packed import Packed
@@ -57,48 +53,6 @@ class OptimalCompletionSettings(Section):
     objective: Literal["distillation", "values"] = Field(
         "distillation", description="imitate the best tokens, or values: follow Q* as actor-critic follows its critic"
     )
-
-
-def completion_distances(
-    before: Packed, references: Tensor, lengths: Tensor, num_tokens: int, special: SpecialTokens, unknown: int | None
-) -> Tensor:
-    """Return d* [N, V] of every next token at the counted places of predictions, to one reference [B, U] each.
-
-    `before`: D [N, U + 1] of the prefixes before these places.
-    """
-    table = before.rows  # [N, U + 1]
-    of_row = before.positions // before.shape[1]  # the sequence of each place
-    references, lengths = references[of_row], lengths[of_row, None]  # [N, U], [N, 1]
-    positions = torch.arange(table.shape[1], device=table.device)  # [U + 1]
-    inside = positions[:-1] < lengths  # [N, U]
-    matched = inside if unknown is None else inside & (references != unknown)
-    # What the unknown tokens after the first j will cost, whatever is said in their place.
-    lost = torch.nn.functional.pad((inside & ~matched).flip(1).cumsum(dim=1).flip(1), (0, 1)).to(table.dtype)
-    # Any token can stand for y_{j+1} as a wrong one, or against nothing, at the cost of one.
-    substituted = torch.where(inside, table[:, :-1] + lost[:, 1:], NEVER).amin(dim=1)
-    inserted = torch.where(positions <= lengths, table + lost, NEVER).amin(dim=1)
-    of_others = torch.minimum(substituted, inserted) + 1
-    right = torch.where(matched, table[:, :-1] + lost[:, 1:], NEVER)
-    distances = of_others[:, None].repeat(1, num_tokens).scatter_reduce_(1, references, right, "amin")
-    distances[:, list(special.end)] = table.gather(1, lengths)
-    return distances
-
-
-def optimal_values(
-    score: EditDistanceScore, evaluated: Scorable, mask: Tensor, num_tokens: int, special: SpecialTokens
-) -> Packed:
-    """Return Q* [N, V], up to a constant of each place, where the mask [B, T] of the evaluated predictions is True."""
-    found: Tensor | None = None
-    for references, lengths in zip(evaluated.references.unbind(1), evaluated.reference_lengths.unbind(1), strict=True):
-        table = distance_table(evaluated.predictions[:, :-1], references, score.unknown)  # [B, T, U + 1]
-        rows = Packed.of(table, mask)
-        distances = completion_distances(rows, references, lengths, num_tokens, special, score.unknown)
-        values = -distances.to(torch.get_default_dtype())
-        if score.normalise:
-            values = 1 + values / lengths.clamp(min=1)[rows.positions // rows.shape[1], None]
-        found = values if found is None else torch.maximum(found, values)
-    assert found is not None, "an example has a reference"
-    return rows._replace(rows=found)
 
 
 def optimal_policy(values: Tensor, temperature: float) -> Tensor:

@@ -12,7 +12,7 @@ With K `target_samples`, each prefix Ŷ_1..t is continued K − 1 times more by 
 mean of q_t and the returns of the others: the multi-sample criterion that the paper's last sentence suggests against
 the critic's bias. Of Monte-Carlo targets it leaves 1/K of the variance, of bootstrapped ones 1/K of the bias.
 
-Where the critic adds the lookahead to what its network says (lookahead.py), C_t is of the network's values alone.
+Where the critic adds what is known to what its network says (lookahead.py), C_t is of the network's values alone.
 
 Shapes: B sequences (M samples of an example in a row), T tokens, V vocabulary, H actor state.
 """
@@ -32,7 +32,7 @@ from seqcritic.errors import NonFiniteError
 from seqcritic.methods import losses
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.experience import draw_reward_masks
-from seqcritic.methods.lookahead import add_lookaheads, token_lookaheads
+from seqcritic.methods.lookahead import add_known, known_values
 from seqcritic.methods.masked_losses import chosen_values_and_penalties, expected_values
 from seqcritic.methods.method import RewardMethod
 from seqcritic.methods.rollout import Rollout, roll_out
@@ -77,27 +77,24 @@ def evaluate_policy(
     repeats, special = len(mask) // len(batch), networks.actor.special
     columns = choose_columns(critic, special, batch, sample.probabilities.first())
     masks = critic.draw_masks(len(batch), generator)
-    memory = rows.repeat(critic.encode(batch.references, batch.reference_mask, masks), repeats)
+    memory = rows.repeat(critic.read(batch, masks), repeats)
     values = critic.masked_values(memory, sample.tokens, actor_states, mask, columns)
     fixed = values.detach()
     if masks is not None:
         with torch.no_grad():
-            memory = rows.repeat(critic.encode(batch.references, batch.reference_mask), repeats)
+            memory = rows.repeat(critic.read(batch), repeats)
             fixed = critic.masked_values(memory, sample.tokens, actor_states, mask, columns)
-    lookaheads = None
-    if critic.residual_on_lookahead:
-        repeated = batch.repeat(repeats)
-        lookaheads = token_lookaheads(score, special, sample.tokens, mask, repeated, values.num_tokens, values.columns)
+    known = known_values(critic, score, special, batch, repeats, sample.tokens, mask, values)
     rewards = rollout.rewards
     if settings.temperature:
         rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
     returns = losses.returns_to_go(rewards, mask)
     if settings.temporal_difference:
         with torch.no_grad():
-            memory = rows.repeat(target_critic.encode(batch.references, batch.reference_mask), repeats)
+            memory = rows.repeat(target_critic.read(batch), repeats)
             target_values = target_critic.masked_values(memory, sample.tokens, sample.states, mask, columns)
-            if lookaheads is not None:
-                target_values = add_lookaheads(target_values, lookaheads, special)
+            if known is not None:
+                target_values = add_known(target_values, known, special)
             state_values = expected_values(sample.probabilities, target_values)
             targets = losses.temporal_difference_targets(rewards, state_values, mask)
     else:
@@ -105,9 +102,9 @@ def evaluate_policy(
     if rollout.further_returns is not None:
         targets = losses.several_sample_targets(targets, rollout.further_returns, settings.num_further)
     predicted, penalties = chosen_values_and_penalties(values, sample.tokens)
-    if lookaheads is not None:
-        predicted = torch.where(special.is_end(sample.tokens), 0.0, predicted + lookaheads.of_tokens(sample.tokens))
-        fixed = add_lookaheads(fixed, lookaheads, special)
+    if known is not None:
+        predicted = torch.where(special.is_end(sample.tokens), 0.0, predicted + known.of_tokens(sample.tokens))
+        fixed = add_known(fixed, known, special)
     loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
     of_fixed = predicted if masks is None else fixed.of_tokens(sample.tokens)
     counted = (field.detach()[mask] for field in (of_fixed, penalties, targets, returns))

@@ -18,8 +18,6 @@ from seqcritic.decoding.prefix_rollouts import roll_out_prefixes
 from seqcritic.decoding.sampling import Sample, sample
 from seqcritic.errors import NonFiniteError
 
-EXTRA_STEPS = 3  # a sample may outgrow its reference by this many tokens, as in the authors' runs
-
 Draw = Callable[[Actor, Memory, Tensor, torch.Generator], Sample]
 """A way to draw predictions with the arguments of `sample`."""
 
@@ -47,9 +45,9 @@ class Rollout:
         }
 
 
-def sample_maximum_lengths(special: SpecialTokens, batch: Batch) -> Tensor:
-    """Return how many tokens [B] a sample may have, its end token counted."""
-    return special.lengths(batch.references, batch.reference_mask) + EXTRA_STEPS
+def sample_maximum_lengths(actor: Actor, batch: Batch) -> Tensor:
+    """Return how many tokens [B] a sample of an actor may have, its end token counted."""
+    return actor.special.lengths(batch.references, batch.reference_mask) + actor.limits.beyond_reference
 
 
 def roll_out(
@@ -71,7 +69,7 @@ def roll_out(
     by `num_further` others, whose returns count entropies for `temperature`.
     """
     special = actor.special
-    maximum_lengths = sample_maximum_lengths(special, batch)
+    maximum_lengths = sample_maximum_lengths(actor, batch)
     given = None if num_given is None else (batch.references, num_given)
     drawn = (
         draw(actor, memory, maximum_lengths, generator)

@@ -36,7 +36,7 @@ class SelfCritical(SequenceReinforce):
     def baselines(self, networks: Networks, batch: Batch, seen: Experience, returns: Tensor) -> Tensor:
         """Return the greedy prediction's return [B, 1], by the policy that drew the samples, its dropout included."""
         special = networks.actor.special
-        maximum_lengths = sample_maximum_lengths(special, batch)
+        maximum_lengths = sample_maximum_lengths(networks.actor, batch)
         found = decode_greedily(networks.actor, seen.memory, maximum_lengths)
         counted = (torch.arange(found.shape[1], device=found.device) < maximum_lengths[:, None]) & special.up_to_end(
             found

@@ -129,7 +129,7 @@ def _measure_batch(
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]:
     """Yield for some prefixes: their examples, what `compare_values` finds, and whether the favourite is unlikely."""
     memory = actor.encode(batch.sources, batch.source_mask)
-    drawn = sample(actor, memory, sample_maximum_lengths(actor.special, batch), generator)
+    drawn = sample(actor, memory, sample_maximum_lengths(actor, batch), generator)
     logits, states = actor.score(memory, drawn.tokens)
     probabilities = torch.softmax(logits, dim=2)
     values = None
@@ -172,7 +172,7 @@ def _continue(
     given = samples.repeat_interleave(repeats, dim=0)
     given = given.scatter(1, ends, tokens.flatten().repeat_interleave(CONTINUATIONS)[:, None])
     special = actor.special
-    maximum_lengths = sample_maximum_lengths(special, many)
+    maximum_lengths = sample_maximum_lengths(actor, many)
     others = sample(actor, all_rows.repeat(memory, repeats), maximum_lengths, generator, (given, ends[:, 0] + 1))
     scores = prefix_scores(score, special, others.tokens, others.mask, many)
     return (scores[:, -1] - scores.gather(1, ends)[:, 0]).view(*tokens.shape, CONTINUATIONS)

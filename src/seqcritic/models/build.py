@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
-from seqcritic.contracts.actor import Actor, LengthLimits
+from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.parts import part_class
 from seqcritic.contracts.registry import ACTORS, CRITICS
@@ -17,7 +19,7 @@ def build_actor(
     """Return an actor with fresh weights."""
     kind = part_class(ACTORS, settings.actor.kind)
     actor = kind.build(settings.actor, num_source_tokens, num_target_tokens, generator)
-    actor.limits = LengthLimits(settings.length.factor, settings.length.extra)
+    actor.limits = replace(actor.limits, **dict(settings.length))
     return actor
 
 

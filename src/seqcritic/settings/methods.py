@@ -206,6 +206,14 @@ class MethodSettings(Section):
         return self.name + (MIXED if mixed else "")
 
 
+def states_refused(critic: str, method: str) -> str:
+    """Return why a critic of states does not go with a method that follows values of tokens."""
+    return (
+        f"{critic} values states alone, and {method} follows values of every token; set critic.kind=gru, or "
+        "method.name=ppo or reinforce-critic"
+    )
+
+
 def section_key(name: str) -> str:
     """Return how a method's section of the settings is called: `scheduled_sampling` of `scheduled-sampling`."""
     return name.replace("-", "_")

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
+from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.parts import ActorSettings, CriticSettings, OwnActorSettings, OwnCriticSettings, part_settings
 from seqcritic.contracts.registry import ACTORS, CRITICS
 from seqcritic.plugins import import_plugins
 from seqcritic.settings.base import Count, Factor, Paths, Positive, Rate, Samples, Section, Seed, Several, Weight
 from seqcritic.settings.data import DataSettings, SpellingSettings
-from seqcritic.settings.methods import MethodField, method_labels, method_settings, typical_costs
+from seqcritic.settings.methods import MethodField, method_labels, method_settings, states_refused, typical_costs
 from seqcritic.settings.scores import EvaluationSettings, ScoreSettings
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -120,10 +121,17 @@ class TrainingSettings(Section):
 
 
 class LengthSettings(Section):
-    """How long a prediction may grow, in evaluation and in use: factor · source + extra tokens, its end counted."""
+    """How long a prediction may grow, its end counted.
+
+    In evaluation and in use: factor · source + extra tokens. In training, where rewards are learnt from: the reference
+    and beyond_reference tokens.
+    """
 
     factor: Weight = Field(2.0, description="times the source's tokens, its end token counted")
     extra: Positive = Field(10, description="so many tokens more")
+    beyond_reference: Positive = Field(
+        3, description="in training, tokens that a sample may have beyond its reference's, the end token counted"
+    )
 
 
 class StartSettings(Section):
@@ -206,15 +214,19 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _critic_can_add(self) -> Self:
-        if self.critic.residual_on_lookahead and not (self.score.shaping and self.score.has_lookahead):
+        if self.critic.residual_on == "none":
+            return self
+        given = f"critic.residual_on={self.critic.residual_on}"
+        if not self.score.shaping:
+            raise ValueError(f"{given} needs score.shaping=true; set that, or critic.residual_on=none")
+        known = registered_methods()["optimal-completion"].traits.scores
+        if self.critic.residual_on == "optimal-completion" and self.score.name not in known:
             raise ValueError(
-                "critic.residual_on_lookahead needs score.shaping=true and a score that tells what each next token is "
-                "worth, as bleu and rouge-l do (docs/scores.md); or set it to false"
+                f"{given} knows the best completions of {' and '.join(known)} alone, not of {self.score.name}; set "
+                "critic.residual_on=lookahead"
             )
-        if self.critic.residual_on_lookahead and self.method.name == "dagger":
-            raise ValueError(
-                "critic.residual_on_lookahead: dagger's expert follows the critic's network alone; leave it false"
-            )
+        if self.method.name == "dagger":
+            raise ValueError("critic.residual_on: dagger's expert follows the critic's network alone; leave it none")
         return self
 
     @model_validator(mode="after")
@@ -236,4 +248,12 @@ class Settings(Section):
     @model_validator(mode="after")
     def _critic_fits(self) -> Self:
         self.critic.check(self.actor, self.data.task)
+        if not self.critic.values_tokens:
+            if self.method.traits.follows_values:
+                raise ValueError(states_refused(f"critic.kind: {self.critic.kind}", self.method.name))
+            if self.phases.critic.token_correlation is not None:
+                raise ValueError(
+                    f"phases.critic.token_correlation: {self.critic.kind} has no values of tokens; set it null, and "
+                    "phases.critic.explained_variance instead"
+                )
         return self

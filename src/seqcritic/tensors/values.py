@@ -2,7 +2,8 @@
 
 With 30,000 tokens a critic that values each of them computes mostly what no sample ever tells apart. It may answer
 instead for C tokens, the columns, and give all others one value, the rest. Everything that is made of values is exact
-for that form too: it is what the expansion to all V tokens would give, without its cost.
+for that form too: it is what the expansion to all V tokens would give, without its cost. With no column at all every
+token has the same value: that of the state, V(Ŷ_1..t-1).
 
 Shapes: B sequences, T tokens, N unmasked tokens, V vocabulary, C columns.
 """
@@ -20,7 +21,7 @@ from seqcritic.tensors.packed import Packed
 class Columns(NamedTuple):
     """The tokens that have a value of their own."""
 
-    ids: Tensor  # [C], rising, at least one
+    ids: Tensor  # [C], rising; none: all tokens share one value
     num_tokens: int  # V
 
     @property
@@ -30,6 +31,8 @@ class Columns(NamedTuple):
 
     def columns_of(self, tokens: Tensor) -> Tensor:
         """The column of each token, of any shape; C, that of the rest, for a token without a column."""
+        if not len(self.ids):
+            return torch.zeros_like(tokens)
         found = torch.searchsorted(self.ids, tokens.contiguous()).clamp(max=len(self.ids) - 1)
         return torch.where(self.ids[found] == tokens, found, len(self.ids))
 
@@ -48,6 +51,12 @@ class Values(NamedTuple):
     def of_rows(rows: Tensor, columns: Columns | None = None) -> Values:
         """Values of B sequences at one step, from [B, V] or [B, C + 1]."""
         return Values(as_packed(rows), columns)
+
+    @staticmethod
+    def of_states(packed: Packed, num_tokens: int) -> Values:
+        """Values of states [N, 1], which each of V tokens has."""
+        nothing = torch.zeros(0, dtype=torch.int64, device=packed.rows.device)
+        return Values(packed, Columns(nothing, num_tokens))
 
     @property
     def num_tokens(self) -> int:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.parts import ResidualOn
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.values import Columns, Values
 from seqcritic.testing.worlds import World
@@ -22,10 +23,10 @@ class TabularCritic(Critic):
 
     reads_actor_states = False
 
-    def __init__(self, world: World, table: Tensor, residual_on_lookahead: bool = False) -> None:
+    def __init__(self, world: World, table: Tensor, residual_on: ResidualOn = "none") -> None:
         super().__init__()
         self.table = nn.Parameter(table.clone())
-        self.residual_on_lookahead = residual_on_lookahead
+        self.residual_on = residual_on
         self.places: dict[tuple[int, ...], tuple[int, int]] = {}
         for row, sequence in enumerate(world.sequences):
             for step in range(len(sequence)):

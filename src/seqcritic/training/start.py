@@ -51,11 +51,9 @@ def load_start_critic(settings: Settings, critic: nn.Module) -> dict[str, Any]:
     place = settings.start.critic
     assert place is not None
     weights, description = read_network(place, "critic")
-    residual = description["settings"]["critic"].get("residual_on_lookahead", False)
-    if residual != settings.critic.residual_on_lookahead:
-        raise UserError(
-            f"start.critic: {place} was trained with critic.residual_on_lookahead={str(residual).lower()}; set it so"
-        )
+    residual = description["settings"]["critic"].get("residual_on", "none")
+    if residual != settings.critic.residual_on:
+        raise UserError(f"start.critic: {place} was trained with critic.residual_on={residual}; set it so")
     columns = description["settings"]["critic"].get("columns")
     if (columns is None) != (settings.critic.columns is None):  # how many there are may change, the weights fit
         raise UserError(

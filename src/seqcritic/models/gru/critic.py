@@ -24,6 +24,7 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.parts import CriticSettings
 from seqcritic.contracts.registry import register_critic
 from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.models.gru.actors_vectors import ActorsVectors
 from seqcritic.models.gru.attention import EncoderMemory
 from seqcritic.models.gru.decoder import Decoder, State
 from seqcritic.models.gru.dropout import Masks
@@ -45,17 +46,24 @@ class RecurrentCritic(Critic):
     def build(cls, settings: CriticSettings, actor: Actor, generator: torch.Generator) -> Self:
         """Build the critic that settings describe for the tokens and states of an actor, with fresh weights."""
         assert isinstance(settings, GruCriticSettings)
-        return cls(settings, actor.num_tokens, actor.state_size, generator)
+        vectors = ActorsVectors(actor) if settings.embeddings == "actor" else None
+        return cls(settings, actor.num_tokens, actor.state_size, generator, vectors)
 
     def __init__(
-        self, settings: GruCriticSettings, num_tokens: int, actor_state_size: int, generator: torch.Generator
+        self,
+        settings: GruCriticSettings,
+        num_tokens: int,
+        actor_state_size: int,
+        generator: torch.Generator,
+        vectors: ActorsVectors | None = None,
     ) -> None:
+        """Make the critic with fresh weights; `vectors`: of tokens, where the settings ask for the actor's."""
         super().__init__()
         self.settings = settings
         self.reads_actor_states = settings.reads_actor_states
-        self.residual_on_lookahead = settings.residual_on_lookahead
+        self.residual_on = settings.residual_on
         self.num_columns = settings.columns
-        shared = nn.Embedding(num_tokens, settings.embedding)
+        shared = nn.Embedding(num_tokens, settings.embedding) if vectors is None else vectors
         self.encoder = BidirectionalEncoder(shared, settings.hidden)
         self.decoder = Decoder(
             shared,
@@ -64,12 +72,11 @@ class RecurrentCritic(Critic):
             settings.attention,
             extra_size=actor_state_size if settings.reads_actor_states else 0,
             dropout=settings.dropout,
-            tied=settings.tied,
+            tied=settings.tied or vectors is not None,
             output_width=settings.output_width,
         )
         # Behind all others, whose initial weights so stay those of a critic without it.
-        width = self.decoder.output_layer.weight.shape[1]
-        self.rest = None if settings.columns is None else nn.Linear(width, 1)
+        self.rest = None if settings.columns is None else nn.Linear(self.decoder.output_layer.width, 1)
         initialise(self, settings.initial_range, generator)
 
     @torch.no_grad()
@@ -139,7 +146,7 @@ class RecurrentCritic(Critic):
             result: Tensor = layer(features)
             return result
         assert self.rest is not None, "columns are asked of a critic with num_columns"
-        weight = torch.cat([layer.weight.index_select(0, columns.ids), self.rest.weight])
+        weight = torch.cat([layer.rows(columns.ids), self.rest.weight])
         bias = torch.cat([layer.bias.index_select(0, columns.ids), self.rest.bias])
         return linear(layer.inputs(features), weight, bias)
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
+from seqcritic.models.gru.actors_vectors import TokenEmbedding
 from seqcritic.models.gru.attention import Attention, EncoderMemory
 from seqcritic.models.gru.dropout import Masks, draw_masks, masked
 from seqcritic.models.gru.lookup import project_table, project_tokens
@@ -66,7 +67,7 @@ class Decoder(nn.Module):
 
     def __init__(
         self,
-        embedding: nn.Embedding,
+        embedding: TokenEmbedding,
         hidden: int,
         memory_size: int,
         attention_size: int,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seqcritic.models.gru.actors_vectors import TokenEmbedding
 from seqcritic.models.gru.dropout import masked
 from seqcritic.models.gru.lookup import project_both_ways
 from seqcritic.models.gru.recurrence import gated_scan, plain_loops
@@ -17,7 +18,7 @@ from seqcritic.tensors.packing import pack, scatter_rows
 class BidirectionalEncoder(nn.Module):
     """Read a sequence in both directions; annotation j is [forward state; backward state] at token j."""
 
-    def __init__(self, embedding: nn.Embedding, hidden: int) -> None:
+    def __init__(self, embedding: TokenEmbedding, hidden: int) -> None:
         super().__init__()
         self.embedding = embedding
         self.recurrent = nn.GRU(embedding.embedding_dim, hidden, batch_first=True, bidirectional=True)
@@ -65,7 +66,7 @@ class WindowEncoder(nn.Module):
     WIDTH = 5
     NUM_POSITIONS = 256
 
-    def __init__(self, embedding: nn.Embedding) -> None:
+    def __init__(self, embedding: TokenEmbedding) -> None:
         super().__init__()
         self.embedding = embedding
         self.position = nn.Embedding(self.NUM_POSITIONS, embedding.embedding_dim)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import embedding as look_up
 from torch.nn.functional import linear
 
+from seqcritic.models.gru.actors_vectors import TokenEmbedding
 from seqcritic.models.gru.dropout import masked
 from seqcritic.tensors.packing import gather_rows
 
 
-def project_table(embedding: nn.Embedding, weight: Tensor, bias: Tensor, num_tokens: int) -> Tensor | None:
+def project_table(embedding: TokenEmbedding, weight: Tensor, bias: Tensor, num_tokens: int) -> Tensor | None:
     """Return W e(y) + b, [V, F], for all y, where that is less work than for so many tokens; None where it is not."""
     if embedding.num_embeddings < num_tokens:
         return linear(embedding.weight, weight, bias)
@@ -19,7 +20,7 @@ def project_table(embedding: nn.Embedding, weight: Tensor, bias: Tensor, num_tok
 
 
 def project_tokens(
-    embedding: nn.Embedding,
+    embedding: TokenEmbedding,
     weight: Tensor,
     bias: Tensor,
     tokens: Tensor,
@@ -36,7 +37,7 @@ def project_tokens(
 
 
 def project_both_ways(
-    embedding: nn.Embedding,
+    embedding: TokenEmbedding,
     weight: Tensor,
     bias: Tensor,
     tokens: Tensor,

@@ -2,7 +2,7 @@
 
     own matrix               g(x) = W x + b
     through a chosen width   g(x) = W tanh(P x + a) + b
-    tied                     g(x) = E P x + b,   E the decoder's embedding
+    tied                     g(x) = E P x + b,   E the decoder's embedding, or the actor's vectors
 
 With a vocabulary of words the last product is most of an update; a narrower layer before it makes it as much cheaper.
 What it is made of, inputs, weight and bias, can be asked for: where its result is known already, the gradient alone is
@@ -16,13 +16,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seqcritic.models.gru.actors_vectors import TokenEmbedding
+
 
 class LinearOutputLayer(nn.Linear):
     """An output layer with a matrix of its own."""
 
+    @property
+    def width(self) -> int:
+        """The size of what the matrix is multiplied with."""
+        return self.in_features
+
     def inputs(self, features: Tensor) -> Tensor:
         """Return what the matrix is multiplied with."""
         return features
+
+    def rows(self, tokens: Tensor) -> Tensor:
+        """Return the rows [C, F] of the matrix that belong to tokens [C]."""
+        return self.weight.index_select(0, tokens)
 
     @torch.no_grad()
     def multiply(self, factor: float) -> None:
@@ -50,11 +61,16 @@ class ProjectedOutputLayer(LinearOutputLayer):
 class TiedOutputLayer(nn.Module):
     """An output layer through the decoder's own embedding."""
 
-    def __init__(self, size: int, embedding: nn.Embedding) -> None:
+    def __init__(self, size: int, embedding: TokenEmbedding) -> None:
         super().__init__()
         self.embedding = embedding
         self.projection = nn.Linear(size, embedding.embedding_dim, bias=False)
         self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings))
+
+    @property
+    def width(self) -> int:
+        """The size of what the matrix is multiplied with."""
+        return self.embedding.embedding_dim
 
     @property
     def weight(self) -> Tensor:
@@ -64,6 +80,11 @@ class TiedOutputLayer(nn.Module):
     def inputs(self, features: Tensor) -> Tensor:
         """Return what the matrix is multiplied with."""
         result: Tensor = self.projection(features)
+        return result
+
+    def rows(self, tokens: Tensor) -> Tensor:
+        """Return the rows [C, E] of the matrix that belong to tokens [C]."""
+        result: Tensor = self.embedding(tokens)
         return result
 
     @torch.no_grad()
@@ -78,7 +99,7 @@ class TiedOutputLayer(nn.Module):
 
 
 def build_output_layer(
-    size: int, embedding: nn.Embedding, tied: bool, width: int | None
+    size: int, embedding: TokenEmbedding, tied: bool, width: int | None
 ) -> LinearOutputLayer | TiedOutputLayer:
     """Return the output layer of features of some size; `width` None: no layer before the matrix, or the tied one's
     own."""

@@ -62,6 +62,20 @@ class GruCriticSettings(NetworkSettings, CriticSettings):
 
     section = "critic"
     reads_actor_states: bool = Field(True, description="feed the actor's detached states to the critic")
+    embeddings: Literal["own", "actor"] = Field(
+        "own",
+        description="actor: read and value tokens by the actor's vectors of them, held fixed, whatever `embedding` "
+        "says; for large vocabularies, with `columns`",
+    )
+
+    @model_validator(mode="after")
+    def _one_output_layer(self) -> Self:
+        if self.embeddings == "actor" and self.output_width is not None:
+            raise ValueError(
+                "critic.output_width: with critic.embeddings=actor the critic reads out through the actor's vectors; "
+                "leave it null"
+            )
+        return self
 
     def check(self, actor: ActorSettings, task: str) -> None:
         """Refuse to begin with the weights of an actor that has others."""
@@ -76,6 +90,10 @@ class GruCriticSettings(NetworkSettings, CriticSettings):
             raise ValueError(
                 "critic.from_actor: the critic would read the reference with what the actor reads the source with: it "
                 "needs the spelling task, whose sides share their tokens, actor.encoder=bidirectional and no actor.tied"
+            )
+        if self.embeddings == "actor":
+            raise ValueError(
+                "critic.from_actor: a critic with the actor's vectors cannot begin so; set critic.embeddings=own"
             )
         for size in ("embedding", "hidden", "attention", "output_width", "tied"):
             if getattr(self, size) != getattr(actor, size):

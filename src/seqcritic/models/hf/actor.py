@@ -157,6 +157,11 @@ class HuggingFaceActor(Actor):
         """Return packed logits [N, V]."""
         return features._replace(rows=self._say(features.rows, features.positions % features.shape[1] == 0))
 
+    def token_vectors(self) -> Tensor | None:
+        """Return the matrix of the head [V, H], which most models read tokens by too."""
+        head = self._headed[0].get_output_embeddings()
+        return None if head is None else head.weight
+
     def _say(self, hidden: Tensor, is_first: Tensor) -> Tensor:
         """Run the head, with all that the model does before and after it, on hidden states [N, H]."""
         body, headed = self._body[0], self._headed[0]
