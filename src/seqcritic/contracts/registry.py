@@ -97,7 +97,12 @@ class Registry(Generic[Kind]):
 
 
 SCORES: Registry[Score] = Registry("score", "score.name", "seqcritic.scores")
-ACTORS: Registry[Actor] = Registry("actor", "actor.kind", "seqcritic.actors", {"gru": "seqcritic.models.gru.actor"})
+ACTORS: Registry[Actor] = Registry(
+    "actor",
+    "actor.kind",
+    "seqcritic.actors",
+    {"gru": "seqcritic.models.gru.actor", "huggingface": "seqcritic.models.hf.actor"},
+)
 CRITICS: Registry[Critic] = Registry(
     "critic", "critic.kind", "seqcritic.critics", {"gru": "seqcritic.models.gru.critic"}
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
-from seqcritic.contracts.actor import Actor, LengthLimits
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.parts import part_class
 from seqcritic.contracts.registry import ACTORS, CRITICS
+from seqcritic.settings.data import OBJECT
 from seqcritic.settings.tree import Settings
 
 
@@ -17,8 +21,15 @@ def build_actor(
     """Return an actor with fresh weights."""
     kind = part_class(ACTORS, settings.actor.kind)
     actor = kind.build(settings.actor, num_source_tokens, num_target_tokens, generator)
-    actor.limits = LengthLimits(settings.length.factor, settings.length.extra)
+    actor.limits = replace(actor.limits, factor=settings.length.factor, extra=settings.length.extra)
     return actor
+
+
+def build_codec(settings: Settings) -> Codec | None:
+    """Return the codec that the actor of the settings brings along; None: the data has its own."""
+    if settings.actor.kind == OBJECT:
+        return None
+    return part_class(ACTORS, settings.actor.kind).build_codec(settings.actor)
 
 
 def build_critic(settings: Settings, actor: Actor, generator: torch.Generator) -> Critic:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
-from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import build_score, is_function, load_user_score
 from seqcritic.scores.shared.function import FunctionScore, try_on
 from seqcritic.settings.tree import Settings
+from seqcritic.training.parts import recipe_task
 
 NUM_CHECKED = 3  # examples on which a user's function is tried
 
@@ -34,7 +34,7 @@ def check_described_score(settings: Settings) -> None:
     if not is_function(settings):
         return
     score = load_user_score(settings)
-    task = build_task(settings.data)
+    task = recipe_task(settings)
     try:
         task.first_examples(1)
     except UserError:

@@ -11,11 +11,11 @@ be described has to be passed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from seqcritic.contracts.actor import Actor, LengthLimits
+from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
 from seqcritic.contracts.method_registry import register_method, registered_methods
@@ -75,7 +75,7 @@ class Trainer:
             tree["actor"] = {**tree.get("actor", {}), "kind": actor}
         else:
             tree["actor"] = describe_part(actor, OwnActorSettings).model_dump(mode="json")
-            tree.setdefault("length", asdict(actor.limits))
+            tree.setdefault("length", {"factor": actor.limits.factor, "extra": actor.limits.extra})
         if critic is not None:
             tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
         tree["data"] = task.section()
@@ -85,7 +85,8 @@ class Trainer:
         weights = weights_generator(self.settings)
         if isinstance(actor, str):
             actor = build_actor(self.settings, task.codec.num_source_tokens, task.codec.num_target_tokens, weights)
-        actor.limits = LengthLimits(self.settings.length.factor, self.settings.length.extra)
+        length = self.settings.length
+        actor.limits = replace(actor.limits, factor=length.factor, extra=length.extra)
         if critic is None and self.settings.method.needs_critic:
             critic = build_critic(self.settings, actor, weights)
         self.parts = Parts(actor, task, chosen, critic)
