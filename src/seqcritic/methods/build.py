@@ -55,7 +55,9 @@ def copy_network(network: nn.Module) -> nn.Module:
     untrained = untrained_names(network)
     shared: dict[int, object] = {id(each): each for name, each in network.named_parameters() if name in untrained}
     if shared:
-        shared |= {id(buffer): buffer for buffer in network.buffers()}
+        # What a network makes anew, tables of positions for example, is shared too; what is stored is a copy's own.
+        stored = network.state_dict()
+        shared |= {id(buffer): buffer for name, buffer in network.named_buffers() if name not in stored}
     return copy.deepcopy(network, shared)
 
 
