@@ -122,7 +122,7 @@ def test_what_is_longer_than_the_model_s_positions_is_refused(family: str):
         actor.encode(*long)
     fitting = actor.codec.encode_sources(["one " * 30])
     memory = actor.encode(*fitting)
-    with pytest.raises(UserError, match="an answer of .* longer than the 64 positions"):
+    with pytest.raises(UserError, match=r"an answer of .* longer than the 64 positions"):
         actor.score(memory, torch.full((1, 70), 5))
     most = int(actor.limits.of(fitting[1]))
     assert most == (62 if family == "bart" else 64 - int(fitting[1].sum())), "a search stops where positions end"
@@ -142,9 +142,9 @@ def test_languages_are_the_first_token():
             decoder_start_token_id=2,
         )
     )  # fmt: skip
-    with pytest.raises(UserError, match="actor.target_language: the model knows several languages"):
+    with pytest.raises(UserError, match=r"actor.target_language: the model knows several languages"):
         HuggingFaceActor(model, tokenizer)
-    with pytest.raises(UserError, match="actor.target_language: .* knows no 'klingon'"):
+    with pytest.raises(UserError, match=r"actor.target_language: .* knows no 'klingon'"):
         HuggingFaceActor(model, tokenizer, target_language="klingon")
     actor = HuggingFaceActor(model, tokenizer, source_language="eng_Latn", target_language="deu_Latn")
     assert actor.prefix == [2, german]

@@ -1,4 +1,4 @@
-"""Pretrained models through whole runs: every family, killed and resumed, loaded again, exported to plain transformers."""
+"""Pretrained models through whole runs: every family, killed and resumed, loaded again, exported."""
 
 from __future__ import annotations
 
@@ -87,10 +87,11 @@ def test_every_family_is_trained_by_every_method(family: str, method: str, tmp_p
 def test_a_run_is_resumed_to_the_bit(family: str, tmp_path: Path):
     whole = compose(make_actor(family), tmp_path / "whole", "actor-critic+likelihood").train()
     for updates in (3, 8, 13):
+        torch.rand(updates)  # what others draw from torch's own generator is no matter
+        kill = [KillAfter(updates)]
+        broken = compose(make_actor(family), tmp_path / "killed", "actor-critic+likelihood", callbacks=kill)
         with pytest.raises(Killed):
-            torch.rand(updates)  # what others draw from torch's own generator is no matter
-            actor = make_actor(family)
-            compose(actor, tmp_path / "killed", "actor-critic+likelihood", callbacks=[KillAfter(updates)]).train()
+            broken.train()
     resumed = compose(make_actor(family), tmp_path / "killed", "actor-critic+likelihood").train()
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
     assert resumed.predict(LINES) == whole.predict(LINES)
@@ -194,9 +195,10 @@ def test_adapters_are_trained_on_one_base_stored_alone_and_merged(family: str, t
 
 def test_adapters_are_resumed_to_the_bit(tmp_path: Path):
     whole = compose(make_actor("t5", lora=LORA), tmp_path / "whole", "actor-critic+likelihood").train()
+    kill = [KillAfter(12)]
+    broken = compose(make_actor("t5", lora=LORA), tmp_path / "killed", "actor-critic+likelihood", callbacks=kill)
     with pytest.raises(Killed):
-        actor = make_actor("t5", lora=LORA)
-        compose(actor, tmp_path / "killed", "actor-critic+likelihood", callbacks=[KillAfter(12)]).train()
+        broken.train()
     resumed = compose(make_actor("t5", lora=LORA), tmp_path / "killed", "actor-critic+likelihood").train()
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
     assert resumed.predict(LINES) == whole.predict(LINES)
@@ -227,7 +229,7 @@ def test_a_frozen_encoder_stays_and_a_tied_embedding_does_not(tmp_path: Path):
     for name, weight in actor.named_parameters():
         assert weight.requires_grad == (".encoder." not in name)
         assert torch.equal(before[name], watch.weights[name]) == (not weight.requires_grad)
-    with pytest.raises(UserError, match="actor.freeze: a decoder-only model has no encoder"):
+    with pytest.raises(UserError, match=r"actor.freeze: a decoder-only model has no encoder"):
         make_actor("gpt2", freeze=["encoder"])
 
 
@@ -269,7 +271,7 @@ def test_layers_are_really_computed_again(monkeypatch: pytest.MonkeyPatch):
     before = len(calls)
     logits.sum().backward()
     assert len(calls) > before + 10
-    with pytest.raises(UserError, match="actor.gradient_checkpointing: this method learns from single steps"):
+    with pytest.raises(UserError, match=r"actor.gradient_checkpointing: this method learns from single steps"):
         actor.step(None, None, torch.tensor([5]))
 
 

@@ -43,9 +43,9 @@ from seqcritic.models.hf.conventions import (
     text_config,
 )
 from seqcritic.models.hf.gradient_checkpointing import compute_layers_again
-from seqcritic.models.hf.load import load_configs, load_pretrained, load_tokenizer, refuse_pickles
+from seqcritic.models.hf.load import load_configs, load_pretrained, load_tokenizer, require_safetensors
 from seqcritic.models.hf.lora import add_adapters, digest_weights, merge_adapters, stop_training
-from seqcritic.models.hf.settings import HuggingFaceSettings, LoraSettings
+from seqcritic.models.hf.settings import HuggingFaceSettings, LoraSettings, described
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.rows import Shared
 
@@ -113,7 +113,7 @@ class HuggingFaceActor(Actor):
             add_adapters(model, adapters, torch.Generator() if generator is None else generator)
         self.model = model
         self.codec = found
-        self.settings = _described(model, tokenizer, form, adapters, tuple(freeze), gradient_checkpointing)
+        self.settings = described(model, tokenizer, form, adapters, tuple(freeze), gradient_checkpointing)
         self.crosses: bool = bool(model.config.is_encoder_decoder)
         self._reads_text = model.main_input_name == "input_ids"
         top = model.get_decoder()
@@ -165,7 +165,7 @@ class HuggingFaceActor(Actor):
         """Return the codec of the model that settings name; its weights are not read."""
         assert isinstance(settings, HuggingFaceSettings)
         form = TextForm(settings.template, settings.source_prefix, settings.source_language, settings.target_language)
-        refuse_pickles(settings.pretrained)
+        require_safetensors(settings.pretrained)
         config, generation = load_configs(settings)
         codec = make_codec(config, generation, load_tokenizer(settings), form)
         given_tokens(config, generation, codec)  # a fault of the languages is told before the text is read
@@ -376,30 +376,3 @@ def _returning(module: nn.Module, answer: Any) -> Iterator[None]:
         yield
     finally:
         del module.forward  # the class's own is found again
-
-
-def _described(
-    model: Any,
-    tokenizer: Any,
-    form: TextForm,
-    lora: LoraSettings | None,
-    frozen: tuple[str, ...],
-    gradient_checkpointing: bool,
-) -> HuggingFaceSettings | None:
-    """Return the section of settings that loads a model again; None for one that was loaded from nowhere."""
-    place, tokenizer_place = model.name_or_path, "" if tokenizer is None else tokenizer.name_or_path
-    if not place or not tokenizer_place:
-        return None
-    return HuggingFaceSettings.model_validate(
-        {
-            "pretrained": place,
-            "tokenizer": None if tokenizer_place == place else tokenizer_place,
-            "template": form.template,
-            "source_prefix": form.source_prefix,
-            "source_language": form.source_language,
-            "target_language": form.target_language,
-            "gradient_checkpointing": gradient_checkpointing,
-            "lora": lora,
-            "freeze": frozen,
-        }
-    )

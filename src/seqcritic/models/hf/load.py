@@ -38,14 +38,14 @@ def load_tokenizer(settings: HuggingFaceSettings) -> Any:
 def load_pretrained(settings: HuggingFaceSettings) -> Any:
     """Return the model, in float32."""
     place = settings.pretrained
-    refuse_pickles(place)
+    require_safetensors(place)
     config, _ = load_configs(settings)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with _quietly():
         return _load(kind.from_pretrained, place, "actor.pretrained", use_safetensors=True, dtype=torch.float32)
 
 
-def refuse_pickles(place: str) -> None:
+def require_safetensors(place: str) -> None:
     """Refuse a folder whose weights could only be unpickled, which runs whatever code is in them."""
     folder = Path(place)
     if not folder.is_dir() or any(folder.glob(WEIGHTS)):

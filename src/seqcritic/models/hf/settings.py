@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from seqcritic.contracts.parts import ActorSettings
+from seqcritic.data.codecs.huggingface import TextForm
 from seqcritic.settings.base import Factor, Paths, Section, Size
 
 
@@ -56,3 +57,30 @@ class HuggingFaceSettings(ActorSettings):
         trained = "all weights" if self.lora is None else f"low-rank adapters of rank {self.lora.rank}, merged"
         frozen = [("frozen", ", ".join(self.freeze))] if self.freeze else []
         return [("fine-tuned from", Path(self.pretrained).name), ("trained", trained), *frozen]
+
+
+def described(
+    model: Any,
+    tokenizer: Any,
+    form: TextForm,
+    lora: LoraSettings | None,
+    frozen: tuple[str, ...],
+    gradient_checkpointing: bool,
+) -> HuggingFaceSettings | None:
+    """Return the section of settings that loads a model again; None for one that was loaded from nowhere."""
+    place, tokenizer_place = model.name_or_path, "" if tokenizer is None else tokenizer.name_or_path
+    if not place or not tokenizer_place:
+        return None
+    return HuggingFaceSettings.model_validate(
+        {
+            "pretrained": place,
+            "tokenizer": None if tokenizer_place == place else tokenizer_place,
+            "template": form.template,
+            "source_prefix": form.source_prefix,
+            "source_language": form.source_language,
+            "target_language": form.target_language,
+            "gradient_checkpointing": gradient_checkpointing,
+            "lora": lora,
+            "freeze": frozen,
+        }
+    )
