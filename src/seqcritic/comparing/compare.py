@@ -15,7 +15,6 @@ from seqcritic.comparing.jobs import Jobs
 from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
 from seqcritic.comparing.rows import Row, method_rows, own_rows
 from seqcritic.contracts.task import Task
-from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import build_score
 from seqcritic.files import seal, write_whole
@@ -29,6 +28,7 @@ from seqcritic.report.tables import open_console
 from seqcritic.report.terminal import terminal_plot
 from seqcritic.settings.io import set_leaf, settings_from, to_yaml
 from seqcritic.settings.tree import Settings
+from seqcritic.training.parts import recipe_task
 from seqcritic.training.phases import in_epochs, in_updates
 from seqcritic.training.rewards import check_score
 from seqcritic.training.run_folder import moved_text
@@ -108,7 +108,7 @@ def train_rows(
     The split they will be evaluated on is read first: a wrong path is told before anything starts.
     """
     set_up_logging()
-    task = build_task(settings.data, level=logging.INFO)
+    task = recipe_task(settings, logging.INFO)
     if in_epochs(settings):
         settings = in_updates(settings, task.epoch_size)  # budgets are counted in updates
     own = {row.label: row.settings(settings) for row in rows}

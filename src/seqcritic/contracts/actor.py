@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,9 @@ from seqcritic.contracts.parts import ActorSettings, OwnActorSettings, construct
 from seqcritic.errors import UserError
 from seqcritic.tensors import rows
 from seqcritic.tensors.packed import Packed
+
+if TYPE_CHECKING:
+    from seqcritic.contracts.codec import Codec
 
 Memory: TypeAlias = Any
 State: TypeAlias = Any
@@ -75,10 +79,20 @@ class LengthLimits:
     factor: float = 2.0
     extra: int = 10
     beyond_reference: int = 3
+    room: int | None = None
+    """How many tokens fit into the actor; None: any number."""
+    source_in_room: bool = False
+    """Whether the source takes up part of the room, as a prompt does."""
 
     def of(self, source_mask: Tensor) -> Tensor:
         """The most tokens [B] of answers to sources with this mask [B, S]; parts of a token are left out."""
         lengths = source_mask.sum(dim=1)
+        wanted = self._wanted(lengths)
+        if self.room is None:
+            return wanted
+        return torch.minimum(wanted, (self.room - self.source_in_room * lengths).clamp(min=1))
+
+    def _wanted(self, lengths: Tensor) -> Tensor:
         if self.factor == int(self.factor):
             return int(self.factor) * lengths + self.extra
         # On the CPU: not every device has float64, and 1.1 times 10 must not be 10.99999.
@@ -145,6 +159,14 @@ class Actor(nn.Module, ABC):
     repeats_masks: bool = True
     """Whether `step` drops the units that `features` drops, given one memory. If not, rewards are learnt from without
     dropout."""
+    codec: Codec | None = None
+    """Text to ids and back, where the actor brings it along, as a pretrained one does."""
+    untrained: frozenset[str] = frozenset()
+    """Names of weights that nothing trains: copies of the actor share them, checkpoints hold `untrained_digest`."""
+    untrained_digest: bytes = b""
+    """A hash of these weights, by which a checkpoint knows them again."""
+    exports_itself: ClassVar[bool] = False
+    """Whether `save_pretrained` writes a folder that another library loads."""
     Settings: ClassVar[type[ActorSettings] | None] = None
     """The section `actor` of a registered kind; None: `arguments` are those of its constructor."""
     builds_on_meta: ClassVar[bool] = False
@@ -157,6 +179,15 @@ class Actor(nn.Module, ABC):
         """Build the actor that settings describe, with fresh weights; for a class of one's own, of its `arguments`."""
         assert isinstance(settings, OwnActorSettings), "a kind with Settings overrides this"
         return construct(cls, settings.arguments, generator)
+
+    @classmethod
+    def build_codec(cls, settings: ActorSettings) -> Codec | None:
+        """The codec that the actor of these settings brings along; None: the data has its own."""
+        return None
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Write a folder that another library loads, where `exports_itself`."""
+        raise NotImplementedError
 
     def spec(self) -> dict[str, Any] | None:
         """Arguments of the constructor, as JSON, that build this actor again; None: it must be passed again.

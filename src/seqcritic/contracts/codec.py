@@ -8,6 +8,8 @@ Shapes: B lines, S source tokens or frames, F features, T target tokens.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self, TypeVar
@@ -94,6 +96,11 @@ class Codec(ABC):
     def reads_like(self, other: Codec) -> bool:
         """Whether ids mean the same to both, so that a model trained with one goes on with the other."""
         return self.to_dict() == other.to_dict()
+
+    def digest(self) -> str:
+        """A short hash of all that decides ids."""
+        stored = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.blake2b(stored.encode(), digest_size=12).hexdigest()
 
     def score_options(self) -> ScoreOptions:
         """What a score must know of the texts; here, that tokens are the words between spaces of plain text."""

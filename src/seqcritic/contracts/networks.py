@@ -74,11 +74,24 @@ class Networks:
         return self.actor if self.delayed_actor is None else self.delayed_actor
 
 
+def untrained_names(network: nn.Module) -> frozenset[str]:
+    """Return the names of the weights of a network that nothing trains and that its copies share."""
+    return network.untrained if isinstance(network, Actor) else frozenset()
+
+
+def trained_weights(network: nn.Module) -> list[Tensor]:
+    """Return the weights of a network but for those that nothing trains."""
+    untrained = untrained_names(network)
+    return [weight for name, weight in network.named_parameters() if name not in untrained]
+
+
 @torch.no_grad()
 def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
-    """θ' = γ θ + (1 − γ) θ' of the weights; buffers, such as running means or tables, are copied as they are."""
-    ours: list[Tensor] = list(target.parameters())
-    theirs: list[Tensor] = list(online.parameters())
+    """θ' = γ θ + (1 − γ) θ' of the weights that are trained.
+
+    Buffers, such as running means or tables, are copied as they are.
+    """
+    ours, theirs = trained_weights(target), trained_weights(online)
     torch._foreach_mul_(ours, 1 - rate)
     torch._foreach_add_(ours, theirs, alpha=rate)
     for own, their in zip(target.buffers(), online.buffers(), strict=True):

@@ -146,7 +146,12 @@ SCORES: Registry[Score] = Registry(
     # The rate is what is reported of the distance: one score by either name.
     aliases={"token-error-rate": "edit-distance"},
 )
-ACTORS: Registry[Actor] = Registry("actor", "actor.kind", "seqcritic.actors", {"gru": "seqcritic.models.gru.actor"})
+ACTORS: Registry[Actor] = Registry(
+    "actor",
+    "actor.kind",
+    "seqcritic.actors",
+    {"gru": "seqcritic.models.gru.actor", "huggingface": "seqcritic.models.hf.actor"},
+)
 CRITICS: Registry[Critic] = Registry(
     "critic", "critic.kind", "seqcritic.critics", {"gru": "seqcritic.models.gru.critic"}
 )

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqcritic.contracts.batch import Batch, RawTexts
+from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.batch import ENDS_AND_PADS, Batch, RawTexts
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.packed_rows import Integers, PackedRows
 from seqcritic.data.token_cache import EncodedPairs
@@ -49,8 +50,13 @@ class Buckets:
         pairs: EncodedPairs,
         num_tokens: tuple[int, int],
         texts: RawTexts | None = None,
+        special: SpecialTokens = ENDS_AND_PADS,
+        sources_end: bool = True,
     ) -> None:
+        """`special` closes and pads targets, and sources too unless these are stored with their own ends."""
         self.pairs = pairs
+        self._special = special
+        self._source_end = special.end[0] if sources_end else None
         self._num_tokens = num_tokens
         self._texts = texts
         self._order: tuple[tuple[int, int], npt.NDArray[np.int32]] | None = None
@@ -72,7 +78,9 @@ class Buckets:
         chosen = window.batches[offset]
         rows = torch.from_numpy(window.rows[chosen].astype(np.int64))
         texts = None if self._texts is None else replace(self._texts, rows=rows)
-        return Batch(*window.source.padded(chosen), *window.target.padded(chosen), texts)
+        padding = self._special.padding
+        sources = window.source.padded(chosen, self._source_end, padding)
+        return Batch(*sources, *window.target.padded(chosen, self._special.end[0], padding), texts)
 
     def order(self, seed: int, epoch: int) -> npt.NDArray[np.int32]:
         """Return the permutation of all pairs that one epoch follows."""

@@ -66,13 +66,19 @@ class PackedRows:
         lengths = self.lengths[chosen]
         return PackedRows(self.tokens[flat_positions(self.starts[chosen], lengths)], lengths)
 
-    def padded(self, chosen: Integers) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the chosen sequences, each closed by an end token, as one padded tensor and its mask."""
+    def padded(self, chosen: Integers, end: int | None = END, padding: int = END) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the chosen sequences, each closed by an end token, as one padded tensor and its mask.
+
+        `end` is None for sequences that are whole as they are.
+        """
         lengths = self.lengths[chosen]
-        columns = np.arange(int(lengths.max()) + 1)
-        ids = np.full((len(chosen), len(columns)), END, np.int64)
+        closed = lengths if end is None else lengths + 1
+        columns = np.arange(int(closed.max()))
+        ids = np.full((len(chosen), len(columns)), padding, np.int64)
         ids[columns < lengths[:, None]] = self.tokens[flat_positions(self.starts[chosen], lengths)]
-        return torch.from_numpy(ids), torch.from_numpy(columns <= lengths[:, None])
+        if end is not None:
+            ids[np.arange(len(chosen)), lengths] = end
+        return torch.from_numpy(ids), torch.from_numpy(columns < closed[:, None])
 
     def sequences(self) -> list[Tokens]:
         """Return the sequences one by one."""

@@ -18,8 +18,10 @@ import numpy as np
 import torch
 
 from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, digest_texts
+from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.task import Task
 from seqcritic.data.bucketing import Buckets
+from seqcritic.data.codec_sides import sides_of, sources_end
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.parallel import Pair, named_files, read_pairs
 from seqcritic.data.token_cache import (
@@ -30,7 +32,7 @@ from seqcritic.data.token_cache import (
     key_of,
     write_cached,
 )
-from seqcritic.data.tokens import TextVocabulary, learn_vocabulary, vocabulary_digest
+from seqcritic.data.tokens import Encoder, learn_vocabulary, vocabulary_digest
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
 from seqcritic.errors import UserError
 from seqcritic.files import default_cache_directory
@@ -41,8 +43,8 @@ from seqcritic.settings.data import TranslationSettings
 class PairsTask(Task):
     """Pairs of texts in the tokens, and by the filter, of the settings; read when they are asked for."""
 
-    def __init__(self, settings: TranslationSettings, codec: TextCodec | None, level: int) -> None:
-        """`codec` is one that is stored with a model; without it, vocabularies are learnt from the training text.
+    def __init__(self, settings: TranslationSettings, codec: Codec | None, level: int) -> None:
+        """`codec` is that of a model; without it, vocabularies are learnt from the training text.
 
         What is read is logged with `level`.
         """
@@ -54,12 +56,14 @@ class PairsTask(Task):
             self.codec = codec
 
     @cached_property
-    def codec(self) -> TextCodec:  # type: ignore[override]
-        """The vocabularies of both sides."""
+    def codec(self) -> Codec:  # type: ignore[override]
+        """The vocabularies of both sides, or the codec that a model brings along."""
         return self._learn_codec()
 
     def conditions(self, split: str) -> list[str]:
         """Return what of the data changes a score, for its signature."""
+        if not isinstance(self.codec, TextCodec):
+            return [f"text:{self._text_digest(split)[:8]}", f"tokens:{self.codec.score_options().tokens}"]
         tokens = self.settings.target_tokens
         unknown = [] if tokens.kind == "subwords" else [f"unknown:U+{ord(UNKNOWN_WORD):04X}"]
         described = f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"
@@ -124,8 +128,9 @@ class PairsTask(Task):
                 break
             if place < positions[len(pairs)]:
                 continue
-            lengths = len(self.codec.source.encode(pair.source)), len(self.codec.target.encode(pair.target))
-            if self._pair_filter.reason(*lengths) is None:
+            source, target = self._vocabularies
+            [given], [wanted] = source.encode_all([pair.source]), target.encode_all([pair.target])
+            if self._pair_filter.reason(len(given), len(wanted)) is None:
                 pairs.append(pair)
         return self._as_set(pairs)
 
@@ -150,9 +155,9 @@ class PairsTask(Task):
     def _text_digest(self, split: str) -> str:
         return digest_texts((pair.source, pair.targets) for pair in self._evaluation_pairs(split))
 
-    @property
-    def _vocabularies(self) -> tuple[TextVocabulary, TextVocabulary]:
-        return self.codec.source, self.codec.target
+    @cached_property
+    def _vocabularies(self) -> tuple[Encoder, Encoder]:
+        return sides_of(self.codec)
 
     def _learn_vocabularies(self) -> TextCodec:
         """Return the vocabularies of the training text, which is read once for each side."""
@@ -175,7 +180,7 @@ class PairsTask(Task):
             self.codec.decode,
             self.codec.encode_references if self.training_pairs.num_references > 1 else None,
         )
-        return Buckets(self.training_pairs, num_tokens, texts)
+        return Buckets(self.training_pairs, num_tokens, texts, self.codec.special, sources_end(self.codec))
 
     @cached_property
     def _raw_pairs(self) -> EncodedPairs:
@@ -237,7 +242,7 @@ class PairsFromFiles(PairsTask):
         self,
         settings: TranslationSettings,
         cache: Path | None = None,
-        codec: TextCodec | None = None,
+        codec: Codec | None = None,
         level: int = logging.DEBUG,
     ) -> None:
         super().__init__(settings, codec, level)

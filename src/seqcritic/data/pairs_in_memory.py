@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.task import Task
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.pairs import PairsTask
@@ -37,7 +38,7 @@ def pairs(
     maximum_ratio: float | None = None,
     valid_size: int | None = None,
     test_size: int | None = None,
-    codec: TextCodec | None = None,
+    codec: Codec | None = None,
 ) -> Task:
     """Return a task of pairs that are at hand.
 
@@ -47,14 +48,15 @@ def pairs(
 
     Without `valid`, some 5 % of `train` are held out, at most 1,000 pairs, chosen by a hash of their sources.
     `source_tokens` and `target_tokens` are settings such as {"kind": "subwords", "size": 8000}; `codec`, that of a
-    trained model, is used instead of them.
+    trained model or of a pretrained one (`actor.codec`), is used instead of them.
     """
     if codec is not None:
         if source_tokens is not None or target_tokens is not None:
             raise UserError("codec: it has its own tokens; give either codec, or source_tokens and target_tokens")
-        source_tokens, target_tokens = (
-            {"kind": side.kind, "lowercase": side.lowercase} for side in (codec.source, codec.target)
-        )
+        if isinstance(codec, TextCodec):
+            source_tokens, target_tokens = (
+                {"kind": side.kind, "lowercase": side.lowercase} for side in (codec.source, codec.target)
+            )
     settings = _validated(
         source_tokens=source_tokens or {},
         target_tokens=target_tokens or {},
@@ -78,7 +80,7 @@ class PairsInMemory(PairsTask):
         self,
         splits: Mapping[str, list[Pair]],
         settings: TranslationSettings,
-        codec: TextCodec | None = None,
+        codec: Codec | None = None,
     ) -> None:
         super().__init__(settings, codec, logging.INFO)
         self._splits = splits

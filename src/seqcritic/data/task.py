@@ -9,10 +9,8 @@ from seqcritic.contracts.codec import Codec, codec_from_dict
 from seqcritic.contracts.parts import part_class
 from seqcritic.contracts.registry import TASKS
 from seqcritic.contracts.task import Task
-from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.spelling import SpellingTask
-from seqcritic.errors import UserError
 from seqcritic.settings.data import OwnTaskSettings, SpellingSettings, TranslationSettings
 
 
@@ -30,6 +28,4 @@ def build_task(
     if isinstance(settings, SpellingSettings):
         return SpellingTask(settings, level)  # its alphabet is fixed, its windows are of the settings' length
     known = codec_from_dict(codec) if isinstance(codec, dict) else codec
-    if known is not None and not isinstance(known, TextCodec):
-        raise UserError(f"data.task=translation reads text in two vocabularies; the model has a {type(known).__name__}")
     return PairsFromFiles(settings, codec=known, level=level)

@@ -27,7 +27,7 @@ import numpy as np
 from seqcritic.contracts.batch import text_record
 from seqcritic.data.packed_rows import MappedPackedRows, PackedRows, PackedRowsWriter, token_type
 from seqcritic.data.parallel import Pair
-from seqcritic.data.tokens import TextVocabulary, vocabulary_digest
+from seqcritic.data.tokens import Encoder, vocabulary_digest
 from seqcritic.errors import UserError
 from seqcritic.files import seal, unseal, write_whole
 
@@ -114,7 +114,7 @@ def key_of(content: Any) -> str:
 def encoded_pairs(
     cache: Path,
     files: list[dict[str, Any]],
-    vocabularies: tuple[TextVocabulary, TextVocabulary],
+    vocabularies: tuple[Encoder, Encoder],
     pair_filter: PairFilter,
     read: Callable[[], Iterable[Pair]],
     with_texts: bool = False,
@@ -216,7 +216,7 @@ def _make_temporary(folder: Path) -> Path:
 
 def _encode(
     folder: Path,
-    vocabularies: tuple[TextVocabulary, TextVocabulary],
+    vocabularies: tuple[Encoder, Encoder],
     pair_filter: PairFilter,
     pairs: Iterable[Pair],
     with_texts: bool,
@@ -232,7 +232,7 @@ def _encode(
 
 
 def encoded_in_memory(
-    vocabularies: tuple[TextVocabulary, TextVocabulary],
+    vocabularies: tuple[Encoder, Encoder],
     pair_filter: PairFilter,
     pairs: Iterable[Pair],
     with_texts: bool,
@@ -254,7 +254,7 @@ def encoded_in_memory(
 
 def _write_arrays(
     streams: Mapping[str, BinaryIO],
-    vocabularies: tuple[TextVocabulary, TextVocabulary],
+    vocabularies: tuple[Encoder, Encoder],
     pair_filter: PairFilter,
     pairs: Iterable[Pair],
     setting: str,

@@ -58,6 +58,19 @@ class TextVocabulary(Protocol):
         """Return what `vocabulary_from_dict` makes the same vocabulary of; JSON can hold it."""
 
 
+class Encoder(Protocol):
+    """What the cache of encoded pairs asks of one side."""
+
+    def __len__(self) -> int:
+        """Count the ids."""
+
+    def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
+        """Return the ids of many raw lines."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what decides the ids; JSON can hold it."""
+
+
 class WordVocabulary:
     """Whole words; what is not in the list is unknown."""
 
@@ -220,7 +233,7 @@ def vocabulary_from_dict(stored: dict[str, Any]) -> TextVocabulary:
     return WordVocabulary(stored["kind"], stored["lowercase"], stored["words"])
 
 
-def vocabulary_digest(vocabulary: TextVocabulary) -> str:
+def vocabulary_digest(vocabulary: Encoder) -> str:
     """Return a short hash of all that decides a vocabulary's ids."""
     content = json.dumps(vocabulary.to_dict(), sort_keys=True)
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()

@@ -95,7 +95,7 @@ def optimal_gains(
     scorable = as_scorable(score, special, tokens, mask, batch)
     on_cpu = None if columns is None else columns._replace(ids=columns.ids.cpu())
     found = optimal_values(score, scorable, mask.cpu(), vocabulary_size, special, on_cpu)
-    end = special.end[0] if on_cpu is None else int(on_cpu.columns_of(torch.tensor(special.end[0])))
+    end = special.end[0] if on_cpu is None else int(on_cpu.columns_of(torch.tensor(special.end[0], device="cpu")))
     # Whoever ends here has earned what there is to earn: Q*(end) is R of the prefix.
     gains = (found.rows - found.rows[:, end, None]).to(tokens.device)
     return Values(Packed(gains, found.positions.to(tokens.device), found.shape), columns)

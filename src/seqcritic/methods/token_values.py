@@ -152,7 +152,7 @@ def _measure_batch(
                 unlikely = (chances.gather(1, of_all.argmax(dim=1, keepdim=True)).flatten() < UNLIKELY).double()
             else:
                 own = critic(part, drawn.tokens[rows], steps[rows], tokens)
-                unlikely = torch.full((len(rows),), torch.nan, dtype=torch.float64)
+                unlikely = torch.full((len(rows),), torch.nan, dtype=torch.float64, device=rows.device)
             yield rows, *compare_values(returns.double(), own.double(), weights), unlikely
 
 

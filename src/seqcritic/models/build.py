@@ -7,9 +7,11 @@ from dataclasses import replace
 import torch
 
 from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.parts import part_class
 from seqcritic.contracts.registry import ACTORS, CRITICS
+from seqcritic.settings.data import OBJECT
 from seqcritic.settings.tree import Settings
 
 
@@ -21,6 +23,13 @@ def build_actor(
     actor = kind.build(settings.actor, num_source_tokens, num_target_tokens, generator)
     actor.limits = replace(actor.limits, **dict(settings.length))
     return actor
+
+
+def build_codec(settings: Settings) -> Codec | None:
+    """Return the codec that the actor of the settings brings along; None: the data has its own."""
+    if settings.actor.kind == OBJECT:
+        return None
+    return part_class(ACTORS, settings.actor.kind).build_codec(settings.actor)
 
 
 def build_critic(settings: Settings, actor: Actor, generator: torch.Generator) -> Critic:

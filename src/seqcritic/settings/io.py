@@ -264,7 +264,10 @@ def _parse_value(key: str, text: str) -> Any:
     try:
         return yaml.safe_load(text) if text else text
     except (yaml.YAMLError, ValueError):
-        raise UserError(f"{key}: {text!r} is not a valid value") from None
+        raise UserError(
+            f"{key}: {text!r} is not a valid value; text with such characters stands in quotes of its own, "
+            f"'{key}=\"…\"'"
+        ) from None
 
 
 def _known_keys(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[str]:

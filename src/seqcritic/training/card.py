@@ -54,6 +54,27 @@ def write_card(origin: Origin) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+PRETRAINED = """---
+library_name: transformers
+tags: [seqcritic]
+---
+
+"""
+
+
+def introduce_pretrained(origin: Origin) -> str:
+    """Return the card of a model that transformers loads; its head is for those that list models."""
+    loading = (
+        "```py\n"
+        "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # or AutoModelForCausalLM\n\n"
+        f'model = AutoModelForSeq2SeqLM.from_pretrained("{origin.name}")\n'
+        f'tokenizer = AutoTokenizer.from_pretrained("{origin.name}")\n'
+        "```"
+    )
+    usual = f"```sh\nseqcritic predict {origin.name} < lines > answers\n```"
+    return PRETRAINED + write_card(origin).replace(usual, loading)
+
+
 def _introduce(origin: Origin) -> str:
     data = origin.settings.data
     if isinstance(data, SpellingSettings):

@@ -18,11 +18,14 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.networks import untrained_names
 from seqcritic.errors import UserError
 from seqcritic.files import MISMATCH, digest, seal, sync_folder, unseal, write_synced
 
 FORMAT = "seqcritic-checkpoint-1"
 KEPT = 2
+UNTRAINED = "untrained.digest"  # stands among weights for all that nothing trains
 PARTS = {"digests": dict, "settings": dict, "data": str, "progress": dict}
 COUNTS = ("total_updates", "examples", "compute", "seconds", "finished")  # what others read of the progress
 
@@ -103,10 +106,13 @@ def _damage(path: Path, why: str) -> UserError:
 def weights_of(network: nn.Module) -> dict[str, Tensor]:
     """Return the weights by name, each once: an embedding that two layers share has one name.
 
-    What else a network keeps, running means for example, is among them; what it makes anew by itself is not.
+    What else a network keeps, running means for example, is among them; what it makes anew by itself is not. Of weights
+    that nothing trains there is a digest.
     """
-    kept = network.state_dict()
-    parameters = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    kept, untrained = network.state_dict(), untrained_names(network)
+    parameters = {name: each.detach() for name, each in network.named_parameters() if name not in untrained}
+    if isinstance(network, Actor) and untrained:
+        parameters[UNTRAINED] = torch.tensor(list(network.untrained_digest), dtype=torch.uint8)
     return parameters | {name: buffer for name, buffer in network.named_buffers() if name in kept}
 
 
@@ -119,6 +125,12 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], place: str) 
     )
     if wrong:
         raise UserError(f"{place} does not fit the network of this configuration (first of {len(wrong)}: {wrong[0]})")
+    digest_of_rest = expected.pop(UNTRAINED, None)
+    if digest_of_rest is not None and not torch.equal(digest_of_rest, weights[UNTRAINED].cpu()):
+        raise UserError(
+            f"{place} was trained on top of other weights than those of actor.pretrained here; give the model it began "
+            "with"
+        )
     for name, tensor in expected.items():
         tensor.copy_(weights[name])
 

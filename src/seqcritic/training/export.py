@@ -6,6 +6,7 @@ Of the run it holds no text, no paths and none of the other networks.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.batch import Batch
 from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.errors import UserError
@@ -20,29 +22,40 @@ from seqcritic.evaluation.stored import EVALUATIONS_FOLDER, StoredEvaluations
 from seqcritic.files import unseal
 from seqcritic.settings.data import EMBEDDED, SPLITS, OwnTaskSettings, SpellingSettings
 from seqcritic.settings.tree import Settings
-from seqcritic.training.card import Origin, TestResult, write_card
+from seqcritic.training.card import Origin, TestResult, introduce_pretrained, write_card
 from seqcritic.training.checkpoint import COUNTS, load_weights, weights_of, write_folder
 from seqcritic.training.model import Model, load_model
 from seqcritic.training.packaged import CARD_FILE
 from seqcritic.training.tracking import read_metrics
 
 SAMPLE = 1000  # validation sentences on which weights of half the precision must predict the same
+README = "README.md"  # where others look for a model card
 RESULT_FIELDS = ("score_name", "score", "interval", "sentences", "signature")
 
 
 def export(
-    run: str | Path, out: str | Path, card: str | Path | None = None, results: Sequence[str] = (), half: bool = False
+    run: str | Path,
+    out: str | Path,
+    card: str | Path | None = None,
+    results: Sequence[str] = (),
+    half: bool = False,
+    *,
+    actor: Actor | None = None,
 ) -> Path:
     """Write the actor of a finished run to the new folder `out` and return it.
 
     `card` is a file to take as the model card; without it a card is written from the run, with its score if it was
     compared or reported, and from `results`, files that `evaluate --json` has printed. `half` stores 16 bits a weight,
-    if that changes no prediction of a sample.
+    if that changes no prediction of a sample. `actor` is one of a run whose folder cannot describe it.
+
+    A Hugging Face model becomes a folder that plain transformers loads, the card its README.md.
     """
     target = Path(out)
     if target.exists():
         raise UserError(f"out: {target} exists already; remove it, or give another folder")
-    model = load_model(run, "cpu")
+    model = load_model(run, "cpu") if actor is None else load_model(run, "cpu", actor=actor)
+    if half and model.actor.exports_itself:
+        raise UserError("half: transformers loads the folder in any precision (dtype=…); export without it")
     if not model.description["progress"]["finished"]:
         raise UserError(f"{run} is not finished; let it finish, then export it")
     weights = weights_of(model.actor)
@@ -57,9 +70,27 @@ def export(
         results=(*_stored_results(run), *(read_result(path) for path in results)),
     )
     text = read_text(card, "card") if card is not None else write_card(origin)
+    if model.actor.exports_itself:
+        _write_pretrained(model.actor, target, text if card is not None else introduce_pretrained(origin))
+        return target
     groups = {"actor": _halve(model, weights) if half else weights}
     write_folder(target, groups, describe(model), {CARD_FILE: text})
     return target
+
+
+def _write_pretrained(actor: Actor, target: Path, card: str) -> None:
+    """Write the folder of another library's own format, whole or not at all."""
+    temporary = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        actor.save_pretrained(temporary)
+        (temporary / README).write_text(card, encoding="utf-8")
+        temporary.rename(target)
+    except OSError as error:
+        raise UserError(f"--out: cannot write {target}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def describe(model: Model) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
+from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import build_score
-from seqcritic.settings.data import OwnTaskSettings
+from seqcritic.models.build import build_codec
+from seqcritic.settings.data import OwnTaskSettings, SpellingSettings
 from seqcritic.settings.tree import Settings
 from seqcritic.training.distributed import Processes
 from seqcritic.training.learner import recipe_networks
@@ -27,12 +29,20 @@ class Parts:
     critic: Critic | None = None
 
 
+def recipe_task(settings: Settings, level: int = logging.DEBUG) -> Task:
+    """Return the task of a recipe, in the tokens of its actor where that brings its own along."""
+    codec = build_codec(settings)
+    if codec is not None and isinstance(settings.data, SpellingSettings):
+        raise UserError("actor.pretrained: a pretrained model reads pairs of texts; give data.task=translation")
+    return build_task(settings.data, codec, level)
+
+
 def recipe_parts(settings: Settings, processes: Processes) -> Parts:
     """Return the parts that the settings of a recipe describe; of several processes the first reads the text first."""
     if not isinstance(settings.data, OwnTaskSettings):
         build_score(settings)  # a fault of the score is told before the text is read
     with processes.one_before_the_rest():
-        task = build_task(settings.data, level=logging.INFO)
+        task = recipe_task(settings, logging.INFO)
         task.fingerprint()
     networks = recipe_networks(settings, task.codec.num_source_tokens, task.codec.num_target_tokens)
     return Parts(networks.actor, task, build_score(settings, task.codec), networks.critic)

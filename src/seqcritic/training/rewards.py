@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
-from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import build_named, build_score, introduce
 from seqcritic.scores.shared.function import FunctionScore, try_on
 from seqcritic.settings.tree import Settings
+from seqcritic.training.parts import recipe_task
 
 NUM_CHECKED = 3  # examples on which a user's function is tried
 
@@ -35,7 +35,7 @@ def check_described_score(settings: Settings) -> None:
     found = {path: build_named(name, settings, None, path) for path, name in settings.user_scores.items()}
     if not found:
         return
-    task = build_task(settings.data)
+    task = recipe_task(settings)
     try:
         task.first_examples(1)
     except UserError:

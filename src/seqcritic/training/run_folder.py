@@ -8,7 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.files import acquire_lock
 from seqcritic.settings.io import (
@@ -24,6 +23,7 @@ from seqcritic.settings.io import (
 from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
+from seqcritic.training.parts import recipe_task
 from seqcritic.training.start import network_digest
 from seqcritic.training.tracking import METRICS_FILE
 
@@ -131,13 +131,13 @@ def _has_moved(key: str, settings: Settings, stored: Settings, trained: dict[str
     if not names_text(key) or trained is None:
         return names_text(key)
     if not key.startswith("data.test"):
-        return bool(build_task(settings.data).fingerprint() == trained["data"])
+        return bool(recipe_task(settings).fingerprint() == trained["data"])
     # A run does not know its test text by a digest: if what it has named is gone, what is given now counts.
     try:
-        known = build_task(stored.data).conditions("test")
+        known = recipe_task(stored).conditions("test")
     except UserError:
         return True
-    return build_task(settings.data).conditions("test") == known
+    return recipe_task(settings).conditions("test") == known
 
 
 def _write_config(folder: Path, settings: Settings) -> None:

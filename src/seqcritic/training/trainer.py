@@ -11,7 +11,7 @@ be described has to be passed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ class Trainer:
             tree["actor"] = {**tree.get("actor", {}), "kind": actor}
         else:
             tree["actor"] = describe_part(actor, OwnActorSettings).model_dump(mode="json")
-            tree.setdefault("length", asdict(actor.limits))
+            tree.setdefault("length", {"factor": actor.limits.factor, "extra": actor.limits.extra})
         if critic is not None:
             tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
         tree["data"] = task.section()

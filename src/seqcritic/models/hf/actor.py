@@ -17,17 +17,35 @@ Shapes: B rows, S source tokens or frames, T tokens, V vocabulary, H hidden size
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPastAndCrossAttentions
 
-from seqcritic.contracts.actor import Actor, SpecialTokens
+from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.codec import Codec
+from seqcritic.contracts.parts import ActorSettings
+from seqcritic.contracts.registry import register_actor
+from seqcritic.data.codecs.huggingface import HuggingFaceCodec, TextForm
 from seqcritic.errors import UserError
+from seqcritic.models.hf.conventions import (
+    given_tokens,
+    has_dropout,
+    make_codec,
+    places_of,
+    special_tokens,
+    text_config,
+)
+from seqcritic.models.hf.gradient_checkpointing import compute_layers_again
+from seqcritic.models.hf.load import load_configs, load_pretrained, load_tokenizer, require_safetensors
+from seqcritic.models.hf.lora import add_adapters, digest_weights, merge_adapters, stop_training
+from seqcritic.models.hf.settings import HuggingFaceSettings, LoraSettings, described
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.rows import Shared
 
@@ -39,7 +57,8 @@ class Memory(NamedTuple):
     """What is known before the first free token."""
 
     mask: Tensor  # [B, S], True on the source's own tokens; of decoder-only models padded on the left
-    read: Tensor  # [B, S, 0], whose shape alone the decoder looks at once it has `cross`
+    read: Tensor  # [B, S, 0], whose shape alone the decoder looks at once it has `cross`; all of it, [B, S, H] or the
+    # prompt [B, S, 1], where layers are computed again
     cross: KeysAndValues  # of the source, for cross-attention; () for decoder-only models
     given: KeysAndValues  # of what is always given before the first free token
     hidden: Tensor  # [B, H], the state that says the first free token
@@ -54,38 +73,124 @@ class State(NamedTuple):
     is_first: Tensor  # [B], True before the first free token
 
 
+@register_actor("huggingface")
 class HuggingFaceActor(Actor):
     """A pretrained generative model: `AutoModelForSeq2SeqLM`, `AutoModelForCausalLM`, Whisper and their like."""
 
     repeats_masks = False
+    exports_itself = True
+    Settings = HuggingFaceSettings
+    settings: HuggingFaceSettings | None = None
     _never: Tensor  # [V], added to all logits
     _never_first: Tensor  # [V], added to those of the first free token
 
-    def __init__(self, model: Any, prefix: Sequence[int] | None = None) -> None:
-        """Take a model as its library made it; `prefix`: what the decoder is always given, if not its own config's."""
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        template: str | None = None,
+        source_prefix: str = "",
+        source_language: str | None = None,
+        target_language: str | None = None,
+        lora: LoraSettings | Mapping[str, Any] | None = None,
+        freeze: Sequence[str] = (),
+        gradient_checkpointing: bool = False,
+        prefix: Sequence[int] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Take a model, and its tokenizer where texts are read, as their library made them.
+
+        The arguments are the settings of docs/huggingface.md. `prefix`: what the decoder is always given, if not what
+        the model's own configuration says. Fresh adapters are drawn from `generator`.
+        """
         super().__init__()
+        generation, form = model.generation_config, TextForm(template, source_prefix, source_language, target_language)
+        found = None if tokenizer is None else make_codec(model.config, generation, tokenizer, form)
+        adapters = None if lora is None else LoraSettings.model_validate(lora)
+        stop_training(model, freeze)
+        if adapters is not None:
+            add_adapters(model, adapters, torch.Generator() if generator is None else generator)
         self.model = model
+        self.codec = found
+        self.settings = described(model, tokenizer, form, adapters, tuple(freeze), gradient_checkpointing)
         self.crosses: bool = bool(model.config.is_encoder_decoder)
         self._reads_text = model.main_input_name == "input_ids"
         top = model.get_decoder()
         self._body = [top.get_decoder()]  # in a list: a module of its own would be registered twice
         # Of a pair of models (image to text) the decoder has a head of its own.
         self._headed = [model if top is self._body[0] else top]
-        generation = model.generation_config
-        self.special = _special_tokens(model)
-        self.prefix = list(prefix) if prefix is not None else _given_tokens(model)
-        self.num_tokens = int(_text_config(model).vocab_size)
-        self.state_size = int(_text_config(model).hidden_size)
+        self.special = special_tokens(generation) if found is None else found.special
+        self.prefix = list(prefix) if prefix is not None else given_tokens(model.config, generation, found)
+        self.num_tokens = int(text_config(model.config).vocab_size)
+        self.state_size = int(text_config(model.config).hidden_size)
+        self.places = places_of(model.config)
+        room = None if self.places.target is None else self.places.target - len(self.prefix)
+        self.limits = replace(self.limits, room=room, source_in_room=not self.crosses)
         self.register_buffer("_never", self._mark(self._suppressed(generation.suppress_tokens)), persistent=False)
         first = list(generation.begin_suppress_tokens or ())
         self.register_buffer("_never_first", self._mark(first), persistent=False)
-        self._has_dropout = _has_dropout(model.config)
+        self._has_dropout = has_dropout(model.config) or (adapters is not None and adapters.dropout > 0)
+        self._computes_again = gradient_checkpointing
+        if gradient_checkpointing:
+            compute_layers_again(model)
+        frozen = [(name, weight) for name, weight in self.named_parameters() if not weight.requires_grad]
+        self.untrained = frozenset(name for name, _ in frozen)
+        self.untrained_digest = digest_weights(frozen) if frozen else b""
         model.eval()  # dropout is switched on where a memory asks for it, and nowhere else
+
+    @classmethod
+    def build(
+        cls, settings: ActorSettings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
+    ) -> Self:
+        """Load the model that settings name; adapters are fresh."""
+        assert isinstance(settings, HuggingFaceSettings)
+        actor = cls(
+            load_pretrained(settings),
+            load_tokenizer(settings),
+            template=settings.template,
+            source_prefix=settings.source_prefix,
+            source_language=settings.source_language,
+            target_language=settings.target_language,
+            lora=settings.lora,
+            freeze=settings.freeze,
+            gradient_checkpointing=settings.gradient_checkpointing,
+            generator=generator,
+        )
+        actor.settings = settings
+        return actor
+
+    @classmethod
+    def build_codec(cls, settings: ActorSettings) -> Codec:
+        """Return the codec of the model that settings name; its weights are not read."""
+        assert isinstance(settings, HuggingFaceSettings)
+        form = TextForm(settings.template, settings.source_prefix, settings.source_language, settings.target_language)
+        require_safetensors(settings.pretrained)
+        config, generation = load_configs(settings)
+        codec = make_codec(config, generation, load_tokenizer(settings), form)
+        given_tokens(config, generation, codec)  # a fault of the languages is told before the text is read
+        return codec
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Write the model as its own library does, adapters merged into it for good, with its tokenizer.
+
+        Its generation config has what is always given and never drawn here, so that its answers are the same there.
+        """
+        merge_adapters(self.model)
+        generation = self.model.generation_config
+        if self.crosses:
+            generation.decoder_start_token_id, *rest = self.prefix
+            generation.forced_bos_token_id = rest[0] if len(rest) == 1 else generation.forced_bos_token_id
+        generation.suppress_tokens = self._suppressed(generation.suppress_tokens) or None
+        generation.pad_token_id = self.special.padding
+        self.model.save_pretrained(folder)
+        if isinstance(self.codec, HuggingFaceCodec):
+            self.codec.tokenizer.save_pretrained(folder)
 
     def _suppressed(self, suppressed: Sequence[int] | None) -> list[int]:
         """Tokens that are never drawn: those of the config, and padding, which some models take positions from."""
         never = list(suppressed or ())
-        return never if self.special.padding in self.special.end else [*never, self.special.padding]
+        return never if self.special.padding in (*self.special.end, *never) else [*never, self.special.padding]
 
     def _mark(self, tokens: Sequence[int]) -> Tensor:
         marked = torch.zeros(self.num_tokens, device=self.device)
@@ -101,6 +206,7 @@ class HuggingFaceActor(Actor):
     def encode(self, sources: Tensor, mask: Tensor, masks: int | None = None) -> Memory:
         """Read sources: ids [B, S], which decoder-only models take as prompts, audio features [B, S, F], or pixels."""
         seed = Shared(masks)
+        self._require_places(sources.shape[1], self.places.source if self._reads_text else None, "a source")
         with self._dropping(masks):
             if not self.crosses:
                 return self._read_prompt(sources, mask, seed)
@@ -115,16 +221,20 @@ class HuggingFaceActor(Actor):
             seen = mask if self._reads_text else mask.new_ones(read.shape[:2], dtype=torch.bool)
             given = torch.tensor(self.prefix, device=sources.device).expand(len(read), -1)
             start = Memory(seen, read, (), (), read[:, 0, :0], seed)
-            hidden, cache, cross = self._run(start, (), given)
-            return Memory(seen, read[:, :, :0], cross, cache, hidden[:, -1], seed)
+            with self._not_learning():
+                hidden, cache, cross = self._run(start, (), given)
+            read = read if self._computes_again else read[:, :, :0]
+            return Memory(seen, read, cross, cache, hidden[:, -1], seed)
 
     def _read_prompt(self, sources: Tensor, mask: Tensor, seed: Shared[int | None]) -> Memory:
         """Run over prompts, moved to the right so that the last token of each stands last."""
         length = mask.shape[1]
         positions = (torch.arange(length, device=mask.device) + mask.sum(dim=1, keepdim=True)) % length
         sources, mask = sources.gather(1, positions), mask.gather(1, positions)
-        start = Memory(mask, sources[:, :, None][:, :, :0], (), (), mask[:, :0], seed)
-        hidden, cache, _ = self._run(start, (), sources)
+        read = sources[:, :, None] if self._computes_again else sources[:, :, None][:, :, :0]
+        start = Memory(mask, read, (), (), mask[:, :0], seed)
+        with self._not_learning():
+            hidden, cache, _ = self._run(start, (), sources)
         return start._replace(given=cache, hidden=hidden[:, -1])
 
     def start(self, memory: Memory) -> State:
@@ -133,6 +243,8 @@ class HuggingFaceActor(Actor):
 
     def step(self, memory: Memory, state: State, tokens: Tensor) -> State:
         """Return the state after consuming tokens [B]."""
+        if self._computes_again and torch.is_grad_enabled():
+            raise UserError("actor.gradient_checkpointing: this method learns from single steps; leave it false")
         hidden, cache, _ = self._run(memory, state.cache, tokens[:, None])
         return State(cache, hidden[:, -1], torch.zeros_like(state.is_first))
 
@@ -146,6 +258,9 @@ class HuggingFaceActor(Actor):
 
     def features(self, memory: Memory, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
         """Return hidden states [N, H] of the unmasked tokens, and [B, T, H], by one pass over tokens [B, T]."""
+        if self._computes_again and torch.is_grad_enabled():
+            hidden = self._run_whole(memory, tokens)
+            return Packed.of(hidden, mask), hidden
         hidden = memory.hidden[:, None]
         if tokens.shape[1] > 1:
             with self._dropping(memory.seed.content):
@@ -177,9 +292,40 @@ class HuggingFaceActor(Actor):
         never = self._never + is_first[:, None] * self._never_first
         return logits + never
 
+    def _run_whole(self, memory: Memory, tokens: Tensor) -> Tensor:
+        """Return hidden states [B, T, H] of one pass over all that is given and tokens [B, T], without a cache."""
+        if self.crosses:
+            given = torch.tensor(self.prefix, device=tokens.device).expand(len(tokens), -1)
+            more: dict[str, Any] = {"encoder_hidden_states": memory.read}
+            if self._reads_text:
+                more["encoder_attention_mask"] = memory.mask.long()
+        else:
+            given = memory.read[:, :, 0]
+            seen = torch.cat([memory.mask, torch.ones_like(tokens[:, 1:], dtype=torch.bool)], dim=1).long()
+            more = {"attention_mask": seen, "position_ids": (seen.cumsum(dim=1) - 1).clamp(min=0)}
+        whole = torch.cat([given, tokens[:, :-1]], dim=1)
+        self._require_places(whole.shape[1], self.places.target, "an answer")
+        with self._dropping(memory.seed.content):
+            hidden: Tensor = self._body[0](input_ids=whole, use_cache=False, **more)[0]
+        return hidden[:, given.shape[1] - 1 :]
+
+    @contextmanager
+    def _not_learning(self) -> Iterator[None]:
+        """Where layers are computed again, the gradient is of `_run_whole` alone; caches are to draw with."""
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self._computes_again):
+            yield
+
+    def _require_places(self, number: int, most: int | None, what: str) -> None:
+        if most is not None and number > most:
+            raise UserError(
+                f"{what} of {number:,} tokens, what is given with it counted, is longer than the {most:,} positions of "
+                "the model; shorten it, or choose a smaller data.maximum_length"
+            )
+
     def _run(self, memory: Memory, cache: KeysAndValues, tokens: Tensor) -> tuple[Tensor, KeysAndValues, KeysAndValues]:
         """Run the stack under the head over tokens [B, T] after a cache; return hidden states and both caches."""
         own, cross = _cache_of(cache), _cache_of(memory.cross)
+        self._require_places(own.get_seq_length() + tokens.shape[1], self.places.target, "an answer")
         given: dict[str, Any] = {}
         whole: Cache = own
         if self.crosses:
@@ -235,44 +381,3 @@ def _returning(module: nn.Module, answer: Any) -> Iterator[None]:
         yield
     finally:
         del module.forward  # the class's own is found again
-
-
-def _has_dropout(config: Any) -> bool:
-    """Whether any rate of dropout in a config, or in one within it, is not 0; families name them differently."""
-    values = config.to_dict()
-    return any("drop" in name and isinstance(value, float) and value > 0 for name, value in _leaves(values))
-
-
-def _leaves(tree: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from _leaves(value)
-        else:
-            yield str(name), value
-
-
-def _text_config(model: Any) -> Any:
-    """The config of what writes text: of a pair of models, that of the decoder."""
-    return model.config.get_text_config(decoder=True)
-
-
-def _special_tokens(model: Any) -> SpecialTokens:
-    generation = model.generation_config
-    ends = generation.eos_token_id
-    if ends is None:
-        raise UserError("actor.pretrained: the model's generation config has no eos_token_id: nothing ends an answer")
-    end = (ends,) if isinstance(ends, int) else tuple(ends)
-    padding = generation.pad_token_id
-    return SpecialTokens(end=end, padding=end[0] if padding is None else padding, begin=generation.bos_token_id)
-
-
-def _given_tokens(model: Any) -> list[int]:
-    """What the decoder is always given: its start, and a forced first token such as a language."""
-    if not model.config.is_encoder_decoder:
-        return []
-    generation = model.generation_config
-    start = generation.decoder_start_token_id
-    if start is None:
-        raise UserError("actor.pretrained: the model's generation config has no decoder_start_token_id")
-    forced = generation.forced_bos_token_id
-    return [start] if forced is None else [start, forced]

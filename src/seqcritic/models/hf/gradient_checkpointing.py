@@ -1,0 +1,56 @@
+"""Layers whose states are computed again in the backward pass (Chen et al. 2016).
+
+The library's own switch works in training mode alone, which would drop units where nothing may be dropped, and leaves
+caches empty without a word. So layers are wrapped here: one that is run without a cache is computed again, in the mode
+and with the random numbers of the first time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers.cache_utils import Cache
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from seqcritic.errors import UserError
+
+
+def compute_layers_again(model: nn.Module) -> None:
+    """Wrap all layers of a model that can be computed again."""
+    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    if not layers:
+        raise UserError(f"actor.gradient_checkpointing: {type(model).__name__} has no layers for it; leave it false")
+    for layer in layers:
+        layer.__class__ = _again(type(layer))
+
+
+_KINDS: dict[type[nn.Module], type[nn.Module]] = {}
+
+
+def _again(kind: type[nn.Module]) -> Any:
+    """Return a class of layers like `kind` that are computed again; a copy of a model keeps its classes."""
+    if kind not in _KINDS:
+
+        class Again(kind):  # type: ignore[misc, valid-type]
+            def __call__(self, *arguments: Any, **named: Any) -> Any:
+                cached = any(isinstance(each, Cache) for each in (*arguments, *named.values()))
+                if cached or not torch.is_grad_enabled():
+                    return super().__call__(*arguments, **named)
+                was_training = self.training
+
+                def run(*arguments: Any, **named: Any) -> Any:
+                    now = self.training
+                    self.train(was_training)
+                    try:
+                        return super(Again, self).__call__(*arguments, **named)
+                    finally:
+                        self.train(now)
+
+                return checkpoint(run, *arguments, use_reentrant=False, **named)
+
+        Again.__name__, Again.__qualname__ = kind.__name__, kind.__qualname__
+        _KINDS[kind] = Again
+    return _KINDS[kind]

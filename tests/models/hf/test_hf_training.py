@@ -1,0 +1,297 @@
+"""Pretrained models through whole runs: every family, killed and resumed, loaded again, exported."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+
+import seqcritic
+from seqcritic import Callback, HuggingFaceActor, Trainer, UserError, evaluate, export, load_model, pairs
+from seqcritic.methods.build import assemble_networks
+from seqcritic.models.build import build_critic
+from seqcritic.settings.io import load_recipe
+from seqcritic.training.checkpoint import CheckpointFolder, read_description, read_tensors
+from support import outcome, run, start, updates_done, wait_until
+from tiny_models import make_model
+from tiny_texts import FRAMES, PAIRS, SHORT, make_folder, make_tokenizer, template_of, write_pairs
+
+FAMILIES = list(FRAMES)
+LINES = ["one two", "five four", "three three"]
+LORA = {"rank": 2, "alpha": 4.0, "dropout": 0.1}
+
+
+class Killed(Exception):
+    """What ends a run in the middle."""
+
+
+class KillAfter(Callback):
+    """Breaks a run off after so many updates, without a word to it."""
+
+    def __init__(self, updates: int) -> None:
+        self.updates = updates
+
+    def on_update(self, run: Any, measurements: Mapping[str, float]) -> None:
+        if run.progress.total_updates == self.updates:
+            raise Killed
+
+
+class Watch(Callback):
+    """Remembers what the last update left of the actor, and what was measured."""
+
+    def on_update(self, run: Any, measurements: Mapping[str, float]) -> None:
+        actor = run.learner.networks.actor
+        self.weights = {name: weight.detach().clone() for name, weight in actor.named_parameters()}
+        self.measurements = measurements
+
+
+def make_actor(family: str, **options: Any) -> HuggingFaceActor:
+    return HuggingFaceActor(make_model(family, 0.1), make_tokenizer(family), template=template_of(family), **options)
+
+
+def compose(actor: HuggingFaceActor, out: Path, method: str, **options: Any) -> Trainer:
+    task = pairs(PAIRS, valid=PAIRS[:8], test=PAIRS[:8], codec=actor.codec)
+    return Trainer(actor, task, "bleu", method, out=out, settings=SHORT, **options)
+
+
+def load_folder(family: str, folder: Path) -> HuggingFaceActor:
+    """Return the actor of a folder as a user writes it."""
+    kind = AutoModelForCausalLM if template_of(family) else AutoModelForSeq2SeqLM
+    return HuggingFaceActor(
+        kind.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), template=template_of(family)
+    )
+
+
+@pytest.mark.parametrize(
+    "method", ["likelihood", "actor-critic+likelihood", "reinforce-critic", "minimum-risk", "mixer"]
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_is_trained_by_every_method(family: str, method: str, tmp_path: Path):
+    actor = make_actor(family)
+    before = {name: weight.detach().clone() for name, weight in actor.named_parameters()}
+    watch = Watch()
+    model = compose(actor, tmp_path / "run", method, callbacks=[watch]).train()
+    assert len(model.predict(LINES)) == 3
+    moved = [name for name, weight in watch.weights.items() if not torch.equal(weight, before[name])]
+    assert len(moved) > 0.8 * len(before)
+    assert all(math.isfinite(value) for value in watch.measurements.values())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_run_is_resumed_to_the_bit(family: str, tmp_path: Path):
+    whole = compose(make_actor(family), tmp_path / "whole", "actor-critic+likelihood").train()
+    for updates in (3, 8, 13):
+        torch.rand(updates)  # what others draw from torch's own generator is no matter
+        kill = [KillAfter(updates)]
+        broken = compose(make_actor(family), tmp_path / "killed", "actor-critic+likelihood", callbacks=kill)
+        with pytest.raises(Killed):
+            broken.train()
+    resumed = compose(make_actor(family), tmp_path / "killed", "actor-critic+likelihood").train()
+    assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+    assert resumed.predict(LINES) == whole.predict(LINES)
+
+
+def test_an_actor_of_a_folder_is_loaded_from_the_run_alone(tmp_path: Path):
+    folder = make_folder("t5", tmp_path / "pretrained")
+    trained = compose(load_folder("t5", folder), tmp_path / "run", "likelihood").train()
+    assert trained.settings.actor.kind == "huggingface"
+    again = load_model(tmp_path / "run")
+    assert again.predict(LINES) == trained.predict(LINES)
+    for ours, theirs in zip(again.actor.parameters(), trained.actor.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_an_actor_that_was_loaded_from_nowhere_is_passed_again(tmp_path: Path):
+    trained = compose(make_actor("t5"), tmp_path / "run", "likelihood").train()
+    with pytest.raises(UserError, match="pass it again from Python"):
+        load_model(tmp_path / "run")
+    assert load_model(tmp_path / "run", actor=make_actor("t5")).predict(LINES) == trained.predict(LINES)
+
+
+def recipe_of(family: str, tmp_path: Path, *more: str) -> list[str]:
+    """Return a recipe for a recurrent actor with what makes it one for a pretrained actor."""
+    folder = tmp_path / "pretrained"
+    if not folder.exists():
+        make_folder(family, folder)
+    phases = [f"phases.{phase}.{key}" for phase in ("actor", "critic", "train") for key in ("updates=5",)]
+    sizes = [f"critic.{name}=8" for name in ("embedding", "hidden", "attention")]
+    usual = ["data.maximum_length=20", "data.valid_size=8", "training.batch=8", "training.evaluate_every=5"]
+    template = [f'actor.template="{template_of(family)}"'] if template_of(family) else []
+    named = [f"actor.pretrained={folder}", "score.name=bleu", "training.checkpoint_seconds=0", "threads=1"]
+    return ["tatoeba-de-en", *phases, *sizes, *usual, *template, *named, *write_pairs(tmp_path), *more]
+
+
+@pytest.mark.parametrize("family", ["bart", "llama"])
+def test_a_recipe_is_killed_resumed_evaluated_and_exported_to_plain_transformers(family: str, tmp_path: Path):
+    arguments = recipe_of(family, tmp_path, "method.name=actor-critic", "method.likelihood_weight=0.1")
+    whole = seqcritic.train(load_recipe(arguments[0], arguments[1:]), tmp_path / "whole")
+    command = ("train", arguments[0], "--out", tmp_path / "killed", *arguments[1:])
+    process = start(*command)
+    wait_until(lambda: updates_done(tmp_path / "killed") >= 7, process)
+    process.kill()
+    process.communicate()
+    last = run(*command)
+    assert last.returncode == 0, last.stderr
+    assert "resuming from" in last.stderr
+    assert outcome(tmp_path / "killed") == outcome(whole)
+    assert evaluate(whole).score_name == "BLEU"
+    model = load_model(whole)
+    exported = export(whole, tmp_path / "exported")
+    assert {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "README.md"} <= {
+        path.name for path in exported.iterdir()
+    }
+    assert generated(exported, family, LINES) == model.predict(LINES)
+
+
+def generated(folder: Path, family: str, lines: list[str]) -> list[str]:
+    """Return what plain transformers answers greedily, with the folder alone."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    kind = AutoModelForCausalLM if template_of(family) else AutoModelForSeq2SeqLM
+    model = kind.from_pretrained(folder).eval()
+    answers = []
+    for line in lines:
+        text = (template_of(family) or "{source}").replace("{source}", line)
+        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        limit = 2 * ids.shape[1] + 10 + (family == "bart")  # a first token that is always the same counts there
+        found = model.generate(input_ids=ids, max_new_tokens=limit, do_sample=False, num_beams=1)[0]
+        found = found[ids.shape[1] :] if template_of(family) else found[1:]  # without the prompt, or the start
+        answers.append(tokenizer.decode(found, skip_special_tokens=True).strip())
+    return answers
+
+
+@pytest.mark.parametrize("family", ["t5", "gpt2"])
+def test_adapters_are_trained_on_one_base_stored_alone_and_merged(family: str, tmp_path: Path):
+    folder = make_folder(family, tmp_path / "pretrained")
+    arguments = recipe_of(family, tmp_path, "actor.lora.rank=2", "actor.lora.dropout=0.1", "method.kl_weight=0.1")
+    settings = load_recipe(arguments[0], [*arguments[1:], "method.name=actor-critic"])
+    whole = seqcritic.train(settings, tmp_path / "run")
+    latest = CheckpointFolder(whole / "checkpoints").latest()
+    assert latest is not None
+    stored = read_tensors(latest, "networks", read_description(latest))
+    of_actor = {name for name in stored if name.startswith("actor.")}
+    assert all("lora_" in name or "digest" in name for name in of_actor)
+    assert any(name.startswith("delayed_actor.") and "lora_B" in name for name in stored)
+    model = load_model(whole)
+    assert any(float(stored[name].abs().sum()) > 0 for name in of_actor if "lora_B" in name)
+    predicted = model.predict(LINES)
+    exported = export(whole, tmp_path / "exported")
+    names = AutoModelForCausalLM if template_of(family) else AutoModelForSeq2SeqLM
+    assert not any("lora" in name for name, _ in names.from_pretrained(exported).named_parameters())
+    assert generated(exported, family, LINES) == predicted
+    # Another base is not taken for the one that the adapters were trained on.
+    changed = make_model(family, 0.1)
+    with torch.no_grad():
+        next(changed.parameters()).add_(0.01)
+    changed.save_pretrained(folder)
+    with pytest.raises(UserError, match="was trained on top of other weights"):
+        load_model(whole)
+
+
+def test_adapters_are_resumed_to_the_bit(tmp_path: Path):
+    whole = compose(make_actor("t5", lora=LORA), tmp_path / "whole", "actor-critic+likelihood").train()
+    kill = [KillAfter(12)]
+    broken = compose(make_actor("t5", lora=LORA), tmp_path / "killed", "actor-critic+likelihood", callbacks=kill)
+    with pytest.raises(Killed):
+        broken.train()
+    resumed = compose(make_actor("t5", lora=LORA), tmp_path / "killed", "actor-critic+likelihood").train()
+    assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+    assert resumed.predict(LINES) == whole.predict(LINES)
+
+
+def test_copies_share_the_base_and_nothing_else():
+    recipe = ["method.name=actor-critic", "method.kl_weight=0.1", "method.gamma_theta=0.5"]
+    actor = make_actor("t5", lora=LORA)
+    settings = load_recipe("demo", recipe)
+    networks = assemble_networks(settings.method, actor, build_critic(settings, actor, torch.Generator()))
+    ours = dict(actor.named_parameters())
+    assert 0 < sum(weight.numel() for weight in ours.values() if weight.requires_grad) < 2000
+    for copy in (networks.delayed_actor, networks.anchor):
+        assert copy is not None
+        for name, weight in copy.named_parameters():
+            assert (weight is ours[name]) == ("lora_" not in name)
+    actors = (actor, networks.delayed_actor, networks.anchor)
+    shared = {weight.data_ptr() for network in actors if network is not None for weight in network.parameters()}
+    adapters = sum("lora_" in name for name in ours)
+    assert len(shared) == len(ours) + 2 * adapters, "two more networks are two more sets of adapters"
+
+
+def test_a_frozen_encoder_stays_and_a_tied_embedding_does_not(tmp_path: Path):
+    actor = make_actor("bart", freeze=["encoder"])
+    before = {name: weight.detach().clone() for name, weight in actor.named_parameters()}
+    watch = Watch()
+    compose(actor, tmp_path / "run", "likelihood", callbacks=[watch]).train()
+    for name, weight in actor.named_parameters():
+        assert weight.requires_grad == (".encoder." not in name)
+        assert torch.equal(before[name], watch.weights[name]) == (not weight.requires_grad)
+    with pytest.raises(UserError, match=r"actor.freeze: a decoder-only model has no encoder"):
+        make_actor("gpt2", freeze=["encoder"])
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_layers_computed_again_give_the_same_gradient(family: str, dropout: float, monkeypatch: pytest.MonkeyPatch):
+    gradients = []
+    for again in (True, False):
+        actor = HuggingFaceActor(
+            make_model(family, dropout),
+            make_tokenizer(family),
+            template=template_of(family),
+            gradient_checkpointing=again or dropout > 0,
+        )
+        if not again and dropout > 0:  # the same pass, and the same units dropped, but nothing computed again
+            monkeypatch.setattr("seqcritic.models.hf.gradient_checkpointing.checkpoint", run_once)
+        assert actor.codec is not None
+        memory = actor.encode(*actor.codec.encode_sources(LINES), actor.draw_masks(3, torch.Generator().manual_seed(1)))
+        logits, _ = actor.score(memory, torch.tensor([[5, 6, 7], [8, 9, 1], [7, 1, 1]]))
+        logits.clamp(min=-100).square().sum().backward()
+        gradients.append([weight.grad for weight in actor.parameters() if weight.grad is not None])
+    assert len(gradients[0]) == len(gradients[1]) > 10
+    largest = max(float(gradient.abs().max()) for gradient in gradients[1])
+    for ours, theirs in zip(*gradients, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-5 * largest)
+
+
+def run_once(function: Any, *arguments: Any, use_reentrant: bool, **named: Any) -> Any:
+    return function(*arguments, **named)
+
+
+def test_layers_are_really_computed_again(monkeypatch: pytest.MonkeyPatch):
+    calls = []
+    actor = make_actor("t5", gradient_checkpointing=True)
+    forward = torch.nn.Linear.forward
+    monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: calls.append(1) or forward(self, x))
+    assert actor.codec is not None
+    logits, _ = actor.score(actor.encode(*actor.codec.encode_sources(LINES)), torch.tensor([[5, 6]] * 3))
+    before = len(calls)
+    logits.sum().backward()
+    assert len(calls) > before + 10
+    with pytest.raises(UserError, match=r"actor.gradient_checkpointing: this method learns from single steps"):
+        actor.step(None, None, torch.tensor([5]))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["actor.pretrained=/no/such/folder"], "actor.pretrained: no folder /no/such/folder"),
+        (["actor.pretrained={folder}", "actor.lora.targets=nothing"], "actor.lora.targets: no layer of the model"),
+        (["actor.pretrained={folder}", "actor.lora.rang=3"], "unknown setting 'actor.lora.rang'"),
+        (["actor.pretrained={folder}", "actor.freeze=decoder"], "actor.freeze"),
+        (["actor.pretrained={pickled}"], "has its weights only as a pickle .pytorch_model.bin."),
+        (["actor.pretrained={folder}", "data.task=spelling"], "actor.pretrained: a pretrained model reads pairs"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(overrides: list[str], message: str, tmp_path: Path, refusal: Any):
+    folder = make_folder("t5", tmp_path / "pretrained")
+    pickled = make_folder("t5", tmp_path / "pickled")
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    given = [each.format(folder=folder, pickled=pickled) for each in overrides]
+    recipe = recipe_of("t5", tmp_path)
+    if "data.task=spelling" in given:
+        recipe = ["demo"]
+    assert re.search(message, refusal("train", recipe[0], "--out", str(tmp_path / "run"), *recipe[1:], *given))
