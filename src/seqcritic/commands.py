@@ -155,6 +155,15 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def playground(options: argparse.Namespace) -> int:
+    """Write a page that runs a recurrent run's actor and critic in the browser."""
+    from seqcritic.analysis.playground import playground as run
+
+    _check_outs([options.out], (".html",))
+    print(run(options.run, options.out, examples=options.example, half=options.half))
+    return 0
+
+
 def diagnose(options: argparse.Namespace) -> int:
     """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
     _check_outs(options.out)
@@ -267,12 +276,12 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UserError("--refill: greedy search has no beam to fill; give --beam with a width of at least 2")
 
 
-def _check_outs(outs: list[str]) -> None:
+def _check_outs(outs: list[str], suffixes: tuple[str, ...] = (".html", ".json")) -> None:
     """Refuse pages that could not be written, before what they show is worked out for minutes."""
     for out in outs:
         path = Path(out)
-        if path.suffix not in (".html", ".json"):
-            raise UserError(f"--out: {out}: give a file that ends in .html or .json")
+        if path.suffix not in suffixes:
+            raise UserError(f"--out: {out}: give a file that ends in {' or '.join(suffixes)}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
