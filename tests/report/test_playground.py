@@ -155,7 +155,7 @@ def test_page_computes_what_inspect_prints_and_obeys(finished_run: Path, tmp_pat
     assert "data-error" not in opening_tag(untouched)
     assert not re.search(r"(src|href)\s*=\s*[\"']?\s*https?:|@import|fetch\(", page)
     table = inspect(finished_run, "Th cqt", "the <cat>")
-    shown = re.findall(r'aria-label="(Step [^"]*)"', untouched)
+    shown = re.findall(r'<span class="unseen">(Step [^<]*)<', untouched)
     assert shown == [
         f"Step {place + 1} of {len(table.steps)}: {'the end' if step.token == '' else f'“{step.token}”'}, "
         f"probability {write_percent(step.probability)}, value {write_number(step.value)}, "

@@ -68,8 +68,8 @@ def describe_playground(
     assert score is None or isinstance(score, EditDistanceScore), "it is registered by this name"
     if score is None and critic is not None and critic.residual_on != "none":
         raise UserError(
-            f"{model.place}: critic.residual_on={critic.residual_on} adds what {settings.score.name} says of each token, "
-            "which a page can compute for edit-distance alone; show one prediction with inspect --out instead"
+            f"{model.place}: critic.residual_on={critic.residual_on} adds what {settings.score.name} says of each "
+            "token, which a page can compute for edit-distance alone; show one prediction with inspect --out instead"
         )
     store = WeightStore("float16" if half else "float32")
     description = {

@@ -117,16 +117,15 @@ function drawTiles() {
     tile.type = "button";
     tile.tabIndex = isCurrent ? 0 : -1;
     tile.dataset.place = place;
-    tile.setAttribute("aria-label", describeStep(one, place));
     if (isCurrent) {
       tile.setAttribute("aria-current", "step");
     }
-    add(tile, "span", "token", show(one.token));
+    add(tile, "span", "unseen", describeStep(one, place));
+    add(tile, "span", "token", show(one.token)).ariaHidden = "true";
     add(tile, "span", "probability").style.setProperty("--p", one.probabilities[one.token].toFixed(4));
     const loss = lossOf(one);
     const matters = loss > SMALLEST_LOSS * page.unit * 3;
-    add(tile, "span", "loss", matters ? `−${loss.toFixed(page.unit < 1 ? 2 : 1)}` : "");
-    tile.style.setProperty("--loss", matters ? Math.min(1, loss / page.unit / 2).toFixed(3) : 0);
+    add(tile, "span", "loss", matters ? `−${loss.toFixed(page.unit < 1 ? 2 : 1)}` : "").ariaHidden = "true";
     tile.classList.toggle("lossy", matters);
     if (isCurrent && hadFocus) {
       tile.focus();
@@ -187,6 +186,11 @@ function drawCandidates() {
   }
 }
 
+// What a value of one means, where that can be said.
+function rewardUnit() {
+  return model.score === null || model.score.normalise ? "" : codec.isSpelled ? " characters" : " tokens";
+}
+
 function sayPlace() {
   const one = page.steps[page.current];
   const written = codec.write(page.tokens.slice(0, page.current));
@@ -199,7 +203,7 @@ function sayPlace() {
     sentences.push(
       best === first || gain < SMALLEST_LOSS * page.unit
         ? "The critic agrees."
-        : `The critic, who knows the answer, prefers ${spell(best)}: worth ${plain(gain)} more.`,
+        : `The critic, who knows the answer, prefers ${spell(best)}: worth ${plain(gain)}${rewardUnit()} more.`,
     );
     if (one.token !== first && one.token !== best) {
       sentences.push(`Written is ${spell(one.token)}, ${plain(lossOf(one))} below the best.`);
@@ -242,37 +246,37 @@ function addShape(parent, name, attributes) {
   parent.append(shape);
 }
 
-// The forecast of the final score, rewards so far included, on the scale from nothing to a perfect text.
+// The forecast of the final score, rewards so far included; the last point is the score itself.
 function drawForecast() {
   const drawing = find("forecast");
   if (drawing === null) {
     return;
   }
   drawing.replaceChildren();
-  const [width, height, margin] = [720, 130, 8];
+  const [width, height, margin] = [720, 100, 14];
   const perfect = model.score.normalise ? 1 : Math.max(1, page.reference.length - 1);
   let collected = 0;
-  const sums = page.steps.map((one) => {
-    const before = collected;
+  const forecasts = page.steps.map((one) => {
+    const forecast = collected + one.values[one.token];
     collected += one.reward;
-    return { forecast: before + one.values[one.token], before, after: collected };
+    return forecast;
   });
-  const numbers = sums.flatMap((sum) => [sum.forecast, sum.after]);
-  const low = Math.min(0, ...numbers);
-  const high = Math.max(perfect, ...numbers);
-  const column = width / sums.length;
+  const points = [...forecasts, collected];
+  const high = Math.max(perfect, ...points);
+  // At least a fifth of the scale is shown, so that noise does not look like a fall.
+  const low = Math.min(high - perfect / 5, ...points);
+  const column = width / points.length;
+  const across = (place) => ((place + 0.5) * column).toFixed(1);
   const at = (number) => margin + ((high - number) / (high - low)) * (height - 2 * margin);
+  const here = page.current * column;
+  addShape(drawing, "rect", { class: "here", x: here, y: 0, width: column, height });
   addShape(drawing, "line", { class: "perfect", x1: 0, x2: width, y1: at(perfect), y2: at(perfect) });
-  sums.forEach((sum, place) => {
-    if (place === page.current) {
-      addShape(drawing, "rect", { class: "here", x: place * column, y: 0, width: column, height });
-    }
-    const [top, bottom] = [at(Math.max(sum.after, 0)), at(Math.min(sum.after, 0))];
-    const box = { x: place * column + column * 0.15, y: top, width: column * 0.7, height: Math.max(0.5, bottom - top) };
-    addShape(drawing, "rect", { class: "earned", ...box });
-  });
-  const points = sums.map((sum, place) => `${((place + 0.5) * column).toFixed(1)},${at(sum.forecast).toFixed(1)}`);
-  addShape(drawing, "polyline", { class: "line", points: points.join(" ") });
+  const line = points.map((point, place) => `${across(place)},${at(point).toFixed(1)}`).join(" ");
+  addShape(drawing, "polyline", { class: "line", points: line });
+  const digits = model.score.normalise ? 2 : 0;
+  find("forecast-top").style.top = `${at(perfect)}%`;
+  find("forecast-top").textContent = `a perfect text: ${plain(perfect, digits)}`;
+  find("forecast-end").textContent = `this one: ${plain(collected, digits)}`;
 }
 
 function drawPlace() {
