@@ -111,8 +111,8 @@ def test_the_least_error_by_hand():
 def test_it_is_least_of_a_grid():
     bias, variance, covariance, horizon = 0.3, 4.0, -0.7, 8.0
     errors = {
-        eta / 1000: (1 - eta / 1000) ** 2 * bias + (2 * eta / 1000 * covariance + (eta / 1000) ** 2 * variance) / horizon
-        for eta in range(1001)
+        eta: (1 - eta) ** 2 * bias + (2 * eta * covariance + eta**2 * variance) / horizon
+        for eta in (step / 1000 for step in range(1001))
     }
     assert least_error(bias, variance, covariance, horizon) == pytest.approx(
         min(errors, key=errors.__getitem__), abs=1e-3
