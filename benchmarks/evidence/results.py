@@ -26,7 +26,7 @@ from critics_picture import draw_critics
 from seqcritic.report.ablation import list_ablation_columns
 from seqcritic.report.charts import draw_ablation, draw_curves, draw_dot_plot
 from seqcritic.report.comparison_tables import markdown_table
-from seqcritic.report.diagnosis_tables import MOMENT_PICTURES
+from seqcritic.report.diagnosis_tables import ESTIMATOR_PICTURES
 from seqcritic.report.tables import markdown_columns
 
 RESULTS = tables.RESULTS
@@ -75,7 +75,7 @@ def pictures() -> Iterator[tuple[str, str]]:
         rows = tables.read_diagnosis(path).rows
         study = path.stem if path.parent.name == "gradients" else f"{path.parent.name}-{path.stem}"
         for kind in ("variance", "bias", "cosine") if len(rows) > 1 else ():
-            picture = MOMENT_PICTURES[kind]
+            picture = ESTIMATOR_PICTURES[kind]
             drawn = draw_dot_plot(
                 [row.label for row in rows], picture.lines(rows), picture.title, "", picture.logarithmic
             )

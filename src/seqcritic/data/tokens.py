@@ -78,8 +78,8 @@ class WordVocabulary:
         self.kind = kind
         self.lowercase = lowercase
         self._texts = [END_TEXT, UNKNOWN_TEXT, *words]
-        self._numbers = {word: number for number, word in enumerate(words, start=NUM_SPECIAL)}
-        if len(self._numbers) != len(words):
+        self._ids = {word: number for number, word in enumerate(words, start=NUM_SPECIAL)}
+        if len(self._ids) != len(words):
             raise ValueError("a vocabulary lists every word once")
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class WordVocabulary:
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a raw line, without an end token."""
-        number_of = self._numbers.get
+        number_of = self._ids.get
         return [number_of(word, UNKNOWN) for word in self.words(line)]
 
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
