@@ -103,9 +103,10 @@ def test_networks_and_tokens_agree_with_python(tmp_path: Path) -> None:
     words = [WordVocabulary("words", True, []).words(line) for line in LINES]
     known = sorted({word for line in words for word in line})[::2]
     codec = TextCodec(WordVocabulary("words", True, known), WordVocabulary("whitespace", False, LINES[1].split()[::2]))
+    spelled = TextCodec(codec.source, WordVocabulary("characters", True, sorted(set(LINES[0].lower()))))
     given = {
         "models": {name: describe(*case) for name, case in cases.items()},
-        "codec": module.describe_codec(codec, Path("run")),
+        "codecs": [module.describe_codec(each, Path("run")) for each in (codec, spelled)],
         "lines": LINES,
     }
     script = f"""
@@ -122,10 +123,11 @@ def test_networks_and_tokens_agree_with_python(tmp_path: Path) -> None:
             greedy: goOn(model.actor, {SOURCE}, [], 0, {2 * len(SOURCE) + 10}, likeliest),
           }};
         }}
-        const codec = openCodec(given.codec);
+        const codecs = given.codecs.map(openCodec);
         found.words = given.lines.map(splitWords);
-        found.sources = given.lines.map(codec.encodeSource);
-        found.targets = given.lines.map(codec.encodeTarget);
+        found.sources = given.lines.map(codecs[0].encodeSource);
+        found.targets = codecs.map((codec) => given.lines.map((line) => codec.encodeTarget(" " + line + "\\t")));
+        found.again = found.targets[1].map((ids) => codecs[1].encodePrediction(codecs[1].write(ids)));
         document.getElementById("found").textContent = JSON.stringify(found);
     """
     code = read_scripts(tuple(name for name in SCRIPTS if name != "page.js"))
@@ -144,7 +146,8 @@ def test_networks_and_tokens_agree_with_python(tmp_path: Path) -> None:
     assert [[word.lower() for word in line] for line in found["words"]] == words
     normal = [codec.normalise(line) for line in LINES]
     assert found["sources"] == codec.source.encode_all(normal)
-    assert found["targets"] == codec.target.encode_all(normal)
+    assert found["targets"] == [each.target.encode_all(normal) for each in (codec, spelled)]
+    assert found["again"] == found["targets"][1]
     assert {1, 2} < set(found["sources"][0])
 
 
@@ -243,7 +246,7 @@ def test_what_a_page_cannot_run_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        (["data.target_tokens.kind=subwords", "data.target_tokens.size=256"], "its tokens are subwords"),
+        (["data.target_tokens.kind=subwords", "data.target_tokens.size=256"], "its tokens are words and subwords"),
         (["critic.residual_on=lookahead"], "adds what bleu says of each token"),
     ],
 )

@@ -94,7 +94,7 @@ def describe_playground(
         "Weights are rounded to 16 bits: the page shows the rounded model.": half,
         "The run is not finished; its critic may hardly be trained.": not model.description["progress"]["finished"],
     }
-    is_spelled = isinstance(model.codec, SpellingCodec)
+    is_spelled = all(side == "characters" for side in _token_kinds(model.codec))
     networks = "the actor" if critic is None else "actor and critic"
     return Playground(
         title=f"{settings.name}, {settings.method.label}, seed {settings.seed}",
@@ -181,8 +181,15 @@ def describe_codec(codec: Codec, place: Path) -> dict[str, Any]:
         return {"kind": "spelling", "alphabet": SPELLING_ALPHABET, "other": OTHER_CHARACTER}
     if isinstance(codec, TextCodec) and all(isinstance(side, WordVocabulary) for side in (codec.source, codec.target)):
         return {"kind": "words", "source": codec.source.to_dict(), "target": codec.target.to_dict()}
-    kind = codec.target.kind if isinstance(codec, TextCodec) else type(codec).__name__
-    raise _refuse(place, f"its tokens are {kind}; a page knows characters of spelling models, words and whitespace")
+    kinds = " and ".join(dict.fromkeys(_token_kinds(codec)))
+    raise _refuse(place, f"its tokens are {kinds}; a page knows characters, words and whitespace")
+
+
+def _token_kinds(codec: Codec) -> list[str]:
+    """Return what the tokens of source and target are."""
+    if isinstance(codec, TextCodec):
+        return [codec.source.kind, codec.target.kind]
+    return ["characters" if isinstance(codec, SpellingCodec) else f"those of {type(codec).__name__}"]
 
 
 def describe_score(score: EditDistanceScore, shaping: bool) -> dict[str, Any]:

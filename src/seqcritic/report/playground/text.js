@@ -1,7 +1,9 @@
 // Text to tokens and back, as the codecs of the package do it.
 
 // What Python's str.split takes for white space.
-const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
+const SPACE = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+";
+const SPACES = new RegExp(SPACE, "u");
+const AT_ENDS = new RegExp(`^${SPACE}|${SPACE}$`, "gu");
 const UNKNOWN_TEXT = "<unk>";
 
 function splitAtSpaces(text) {
@@ -48,25 +50,42 @@ function spellingCodec({ alphabet, other }) {
   };
 }
 
+const SPLITS = {
+  words: splitWords,
+  whitespace: splitAtSpaces,
+  characters: (text) => Array.from(text.replace(AT_ENDS, "")),
+};
+
 function wordSide({ kind, lowercase, words }) {
   const texts = ["", UNKNOWN_TEXT, ...words];
   const numbers = new Map(words.map((word, place) => [word, place + 2]));
-  const split = kind === "words" ? splitWords : splitAtSpaces;
+  const numberOf = (word) => numbers.get(word) ?? 1;
   const encodeText = (text) => {
     const cased = lowercase ? text.toLowerCase() : text;
-    return split(cased.replaceAll("⁇", "??").replaceAll("⁈", "?!")).map((word) => numbers.get(word) ?? 1);
+    return SPLITS[kind](cased.replaceAll("⁇", "??").replaceAll("⁈", "?!")).map(numberOf);
   };
-  return { texts, encodeText };
+  return { texts, encodeText, numberOf };
 }
 
 function wordCodec({ source, target }) {
   const [from, to] = [wordSide(source), wordSide(target)];
-  return {
-    isSpelled: false,
+  const common = {
     encodeSource: from.encodeText,
     encodeTarget: to.encodeText,
     sourceToken: (number) => from.texts[number],
     targetToken: (number) => to.texts[number],
+  };
+  if (target.kind === "characters") {
+    return {
+      ...common,
+      isSpelled: source.kind === "characters",
+      encodePrediction: (text) => Array.from(text, to.numberOf),
+      write: (tokens) => tokens.map((number) => (number === 1 ? "⁇" : to.texts[number])).join(""),
+    };
+  }
+  return {
+    ...common,
+    isSpelled: false,
     encodePrediction: (text) =>
       splitAtSpaces(text).flatMap((piece) => (piece === UNKNOWN_TEXT ? [1] : to.encodeText(piece))),
     write: (tokens) => tokens.map((number) => to.texts[number]).join(" "),
