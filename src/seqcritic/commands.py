@@ -126,7 +126,7 @@ def export(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write one page about some runs or a comparison, or what is on it as JSON."""
-    from seqcritic.comparing.gather import comparison_of_runs
+    from seqcritic.comparing.gather import compare_runs
     from seqcritic.report.pages import render_page
 
     beam = options.beam if options.beam > 1 else None
@@ -136,7 +136,7 @@ def report(options: argparse.Namespace) -> int:
         raise UserError("report: name at least one run, or the folder of a comparison")
     outs = options.out or ["report.html"]
     _check_outs(outs)
-    comparison = comparison_of_runs(runs, beam, overrides)
+    comparison = compare_runs(runs, beam, overrides)
     for out in outs:
         _write_page(out, _to_json(comparison.to_dict()) if out.endswith(".json") else render_page(comparison))
     return 0

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
-from seqcritic.models.gru.recurrence import use_plain_loops
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings.io import load_recipe, with_method
 from seqcritic.settings.methods import method_labels
+from seqcritic.tensors.plain_loops import use_plain_loops
 from seqcritic.training.learner import recipe_learner
 
 NUM_TOKENS, BATCH, NUM_UPDATES = 6, 4, 100

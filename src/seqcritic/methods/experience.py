@@ -20,10 +20,10 @@ from seqcritic.contracts.score import Score
 from seqcritic.methods.masked_losses import sampled_log_probabilities, token_log_probabilities
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.methods.terms import Anchored, LikelihoodTerm, Terms, likelihood_term, prepare_terms
-from seqcritic.models.gru.recurrence import plain_loops
 from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.plain_loops import plain_loops
 
 
 class Compared(NamedTuple):

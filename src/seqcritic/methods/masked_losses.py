@@ -14,8 +14,8 @@ from torch import Tensor
 from seqcritic.contracts.actor import Actor
 from seqcritic.decoding.sampling import Sample
 from seqcritic.methods import fused_ops, losses
-from seqcritic.models.gru.recurrence import plain_loops
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.plain_loops import plain_loops
 from seqcritic.tensors.values import Values
 
 

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.models.gru.critic import RecurrentCritic
-from seqcritic.models.gru.recurrence import attended_scan, gated_scan, use_plain_loops
+from seqcritic.models.gru.recurrence import attended_scan, gated_scan
 from seqcritic.models.gru.settings import GruActorSettings, GruCriticSettings
 from seqcritic.tensors.packing import gather_rows, pack, scatter_rows
+from seqcritic.tensors.plain_loops import use_plain_loops
 
 SIZES = {"embedding": 4, "hidden": 5, "attention": 3, "initial_range": None}
 LENGTHS = torch.tensor([5, 3, 1])
