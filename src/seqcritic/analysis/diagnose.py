@@ -19,8 +19,7 @@ from seqcritic.analysis.diagnosis_input import (
     compose_diagnosis_input,
     load_diagnosis_input,
 )
-from seqcritic.analysis.estimators import Subject, sample_examples
-from seqcritic.analysis.fitted_baseline import fit_baseline
+from seqcritic.analysis.estimators import Subject, fit_baseline, sample_examples
 from seqcritic.analysis.measure import measure
 from seqcritic.analysis.moments import NUM_GROUPS
 from seqcritic.analysis.sample_means import EXPLAINED, RETURN, sample_means
