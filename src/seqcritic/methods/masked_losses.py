@@ -29,9 +29,11 @@ def token_log_probabilities(logits: Packed, tokens: Tensor) -> Tensor:
 
 def sampled_log_probabilities(actor: Actor, features: Packed, sample: Sample) -> Tensor:
     """log p(ŷ_t) of what this very actor has just drawn: known from then, only the gradient is left to compute."""
+    # Without a linear layer at its end there is no shortcut through the actor's last product.
     layer = actor.output_layer()
     if layer is None:
         return token_log_probabilities(actor.logits_of(features), sample.tokens)
+    # Logits [N, V] are the largest tensor of an update and are not made at all here: the draw has left p and log p.
     inputs, tokens = layer.inputs(features.rows), features.take(sample.tokens)
     probabilities, known = features.align(sample.probabilities), features.take(sample.token_log_probabilities)
     return features.spread(
