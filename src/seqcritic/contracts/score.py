@@ -172,6 +172,7 @@ class Score(ABC):
         steps = torch.arange(batch.predictions.shape[1] + 1, device=batch.lengths.device)
         mask = steps <= batch.lengths[:, None]
         rows, ends = mask.nonzero(as_tuple=True)
+        # All prefixes of all rows in one call: a score of texts may have a price for each call.
         found = self.score(batch.prefixes(rows, ends))
         table = found.new_zeros(mask.shape)
         table[rows, ends] = found
@@ -204,6 +205,7 @@ class Score(ABC):
 def hold_last(prefixes: Tensor, lengths: Tensor) -> Tensor:
     """Prefix scores [B, T + 1] with those beyond the lengths [B] replaced by the last one that counts."""
     steps = torch.arange(prefixes.shape[1], device=prefixes.device)
+    # So that differences after the end are 0, whatever stands in the padding.
     return prefixes.gather(1, torch.minimum(steps, lengths[:, None]))
 
 
@@ -217,6 +219,7 @@ def rewards_from_prefixes(prefixes: Tensor, mask: Tensor) -> Tensor:
 
 def rewards_at_end(scores: Tensor, mask: Tensor) -> Tensor:
     """Rewards [B, T] where all of R(Ŷ) [B] falls on the last token that the mask [B, T] counts."""
+    # Also where a prediction was cut and has no end token.
     last = mask & ~torch.nn.functional.pad(mask[:, 1:], (0, 1))
     return scores[:, None] * last
 
@@ -227,6 +230,7 @@ def _select(read: Callable[[], list[Text]] | None, rows: list[int]) -> Callable[
         return None
 
     def read_some() -> list[Text]:
+        # Read when asked for: a score of ids never pays for text.
         texts = read()
         return [texts[row] for row in rows]
 
