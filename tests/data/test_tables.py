@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import seqcritic
 from seqcritic.data.pairs import PairsFromFiles
 from seqcritic.data.parallel import read_pairs
-from seqcritic.data.sounds import sound_path
+from seqcritic.data.sounds import read_sound, sound_path
 from seqcritic.errors import UserError
 from seqcritic.settings.data import ColumnSettings, PairFiles, TranslationSettings
 
@@ -126,3 +127,18 @@ def test_sounds_of_a_dataset_become_files_of_the_cache(tmp_path: Path, monkeypat
     assert sound_path({"bytes": None, "path": "a.wav"}, "row 1") == "a.wav"
     with pytest.raises(UserError, match="row 1: an empty sound"):
         sound_path({"bytes": None, "path": None}, "row 1")
+
+
+def test_a_missing_extra_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for hidden in ("datasets", "pyarrow", "soundfile"):
+        monkeypatch.setitem(sys.modules, hidden, None)
+    path = tmp_path / "a.parquet"
+    path.touch()
+    with pytest.raises(
+        UserError, match=r"data.train.pairs: parquet needs the extra 'datasets': pip install 'seqcritic"
+    ):
+        list(read_pairs(PairFiles(pairs=(str(path),)), "data.train"))
+    with pytest.raises(UserError, match=r"data.dataset needs the extra 'datasets'"):
+        PairsFromFiles(settings(dataset={"name": "any"})).fingerprint()
+    with pytest.raises(UserError, match=r"sounds need the extra 'audio'"):
+        read_sound(b"", 16_000, "a.wav")
