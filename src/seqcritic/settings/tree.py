@@ -34,6 +34,10 @@ def actor_settings(values: Any = None) -> ActorSettings:
 
 def critic_settings(values: Any = None) -> CriticSettings:
     """Validate a nested dictionary as the section of the critic's kind."""
+    if isinstance(values, dict) and values.get("kind") == "prompted":
+        # A recipe for a recurrent critic takes this one too; the sizes of the other mean nothing to it.
+        known, of_gru = (set(getattr(CRITICS.find(kind).Settings, "model_fields", ())) for kind in ("prompted", "gru"))
+        values = {name: value for name, value in values.items() if name in known or name not in of_gru}
     return part_settings({} if values is None else values, CRITICS, CriticSettings, OwnCriticSettings)
 
 
