@@ -263,11 +263,11 @@ class PairsFromFiles(PairsTask):
 
     def _require(self, split: str) -> None:
         """Refuse a split that is not there."""
-        named_files(getattr(self.settings, split), self._name(split))
+        named_files(getattr(self.settings, split), self._name(split), self.settings.origin)
 
     def _read(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of a split in their order."""
-        return read_pairs(getattr(self.settings, split), self._name(split))
+        return read_pairs(getattr(self.settings, split), self._name(split), self.settings.origin)
 
     def _learn_codec(self) -> TextCodec:
         """Return the vocabularies of the training text from the cache, or learn and cache them."""
@@ -290,7 +290,8 @@ class PairsFromFiles(PairsTask):
 
     @cached_property
     def _signatures(self) -> list[dict[str, Any]]:
-        return [self._signature(path, setting) for path, setting in named_files(self.settings.train, "data.train")]
+        named = named_files(self.settings.train, "data.train", self.settings.origin)
+        return [self._signature(path, setting) for path, setting in named]
 
     def _signature(self, path: str, setting: str) -> dict[str, Any]:
         try:
