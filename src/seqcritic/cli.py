@@ -46,8 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not _is_lack_of_memory(error):
             raise
         _complain(
-            "there is not enough memory; make training.batch, method.samples, data.maximum_length or the sizes of "
-            "actor and critic smaller (a run keeps its last checkpoint)"
+            "there is not enough memory; make training.batch (training.accumulate keeps updates as large), "
+            "method.samples, data.maximum_length or the sizes of actor and critic smaller (a run keeps its last "
+            "checkpoint)"
         )
         return UserError.exit_code
 

@@ -102,7 +102,12 @@ class PhasesSettings(Section):
 class TrainingSettings(Section):
     """How updates are made, evaluated and saved."""
 
-    batch: Positive = Field(32, description="examples of an update, for each process that trains")
+    batch: Positive = Field(
+        32, description="examples in memory at once, of each process that trains; an update has `accumulate` times them"
+    )
+    accumulate: Samples = Field(
+        1, description="N: an update sums the gradients of N batches before its step, in the memory of one"
+    )
     clip_norm: Factor | None = Field(50.0, description="largest gradient norm of a network")
     evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
     evaluate_epochs: Factor | None = Field(
@@ -122,6 +127,11 @@ class TrainingSettings(Section):
         None, description="keep actor and critic of evaluations at every so many updates of phases.train (snapshots/)"
     )
     tensorboard: bool = Field(False, description="write TensorBoard files too (needs the extra 'tensorboard')")
+
+    @property
+    def update_size(self) -> int:
+        """The examples of an update, of each process that trains."""
+        return self.batch * self.accumulate
 
 
 class LengthSettings(Section):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +18,7 @@ from seqcritic.contracts.registry import ACTORS
 from seqcritic.contracts.score import Score
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Shard, ShardedGenerator
-from seqcritic.errors import NonFiniteError
+from seqcritic.errors import NonFiniteError, UserError
 from seqcritic.methods.build import build_method, build_networks, count_numbers
 from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import (
@@ -108,24 +110,55 @@ class Learner:
     def update(self, batch: Batch, rate: float, progress: float = 0.0) -> dict[str, float]:
         """Make the optimiser steps that the method makes of one batch, mostly one; return what to log, their means.
 
-        The batch is that of all processes; this one takes its shard of it. `progress` is the share of the phase's
-        updates already made.
+        The batch is that of all processes; this one takes its shard of it, in `training.accumulate` parts one after
+        the other. `progress` is the share of the phase's updates already made.
         """
         shard = self.processes.shard(len(batch))
-        steps = [self._step(outcome, rate, shard) for outcome in self._outcomes(batch, shard, progress)]
+        # One draw, so that the run's own generator moves alike in all processes, whatever a method draws.
+        seed = int(torch.randint(1 << 62, (), generator=self.generator))
+        parts = {part: self._outcomes(batch, part, seed, progress) for part in self._parts(shard)}
+        steps = []
+        while (outcome := self._add_gradients(parts)) is not None:
+            steps.append(self._step(outcome, rate, shard))
         assert steps, "a method makes at least one step"
         return steps[0] if len(steps) == 1 else _means(steps)
 
-    def _step(self, outcome: Outcome, rate: float, shard: Shard) -> dict[str, float]:
+    def _parts(self, shard: Shard) -> list[Shard]:
+        """Return what of the shard is in memory at once, part by part; they differ by at most one example."""
+        number = self.settings.training.accumulate
+        if len(shard) < number:
+            raise UserError(f"training.accumulate: a batch of {len(shard)} is too small for {number} parts")
+        borders = [shard.first + place * len(shard) // number for place in range(number + 1)]
+        return [Shard(first, last, shard.total) for first, last in pairwise(borders)]
+
+    def _add_gradients(self, parts: Mapping[Shard, Iterator[Outcome]]) -> _Summed | None:
+        """Go back through the next loss of each part; return their means, or None where the method is done.
+
+        Losses are means over sequences: that of all parts is their mean, weighted by their numbers of examples. Each
+        graph is gone before the next is built; of a method that makes several steps, what it has drawn stays.
+        """
+        total = sum(map(len, parts))
+        summed: _Summed | None = None
+        for part, outcomes in parts.items():
+            outcome = next(outcomes, None)
+            if outcome is None:
+                return None
+            if summed is None:
+                summed = _Summed()
+                for optimiser in self.optimisers.values():
+                    optimiser.zero_grad(set_to_none=True)
+            measurements = {name: value.item() for name, value in outcome.measurements.items()}
+            strange = [name for name, value in measurements.items() if not math.isfinite(value)]
+            _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
+            share = len(part) / total
+            outcome.loss.backward(torch.full_like(outcome.loss, share))  # type: ignore[no-untyped-call]
+            summed.add(measurements, outcome.observations, share)
+        return summed
+
+    def _step(self, summed: _Summed, rate: float, shard: Shard) -> dict[str, float]:
         """Make one step of every network the method trains, move the target networks, return what to log."""
         assert self.method is not None, "a phase has begun"
-        measurements = {name: value.item() for name, value in outcome.measurements.items()}
-        strange = [name for name, value in measurements.items() if not math.isfinite(value)]
-        _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
-        for optimiser in self.optimisers.values():
-            optimiser.zero_grad(set_to_none=True)
-        outcome.loss.backward()  # type: ignore[no-untyped-call]
-        measurements = self.processes.average(measurements, shard.fraction)
+        measurements = self.processes.average(summed.measurements, shard.fraction)
         self.processes.average_gradients((self.networks[name] for name in self.optimisers), shard.fraction)
         for name in self.optimisers:
             measurements[f"{name}_gradient_norm"] = self._clip(name)
@@ -134,17 +167,15 @@ class Learner:
             for group in optimiser.param_groups:
                 group["lr"] = own_rate
             optimiser.step()
-        self.method.observe(self.processes.average_tensors(outcome.observations, shard.fraction))
+        self.method.observe(self.processes.average_tensors(summed.observations, shard.fraction))
         self._update_target_networks()
         return measurements
 
-    def _outcomes(self, batch: Batch, shard: Shard, progress: float) -> Iterator[Outcome]:
+    def _outcomes(self, batch: Batch, shard: Shard, seed: int, progress: float) -> Iterator[Outcome]:
         """Yield the losses of a shard of the batch, each made when the step before it is done.
 
-        Its generators are seeded by one draw, so that the run's own moves alike in all processes, whatever a method
-        draws.
+        Every shard of an update has generators of the same seed, and keeps of what they draw the rows of its examples.
         """
-        seed = int(torch.randint(1 << 62, (), generator=self.generator))
         generator = ShardedGenerator()
         generator.manual_seed(seed)
         generator.shard = shard
@@ -210,6 +241,22 @@ class Learner:
         for spec in self.settings.method.networks:
             if spec.copy_of is not None:
                 yield spec, spec.copy_of
+
+
+@dataclass
+class _Summed:
+    """What the parts of a batch measured and let the method observe, as means over all of its examples."""
+
+    measurements: dict[str, float] = field(default_factory=dict)
+    observations: dict[str, Tensor] = field(default_factory=dict)
+
+    def add(self, measurements: Mapping[str, float], observations: Mapping[str, Tensor], share: float) -> None:
+        """Add the means of a part that has this share of the examples."""
+        for name, value in measurements.items():
+            self.measurements[name] = self.measurements.get(name, 0.0) + value * share
+        for name, tensor in observations.items():
+            weighted = tensor * share
+            self.observations[name] = self.observations[name] + weighted if name in self.observations else weighted
 
 
 def _means(steps: list[dict[str, float]]) -> dict[str, float]:

@@ -159,7 +159,7 @@ class Run:
                     self._save()
 
     def _update(self, phase: str, rules: PhaseSettings, cost: float) -> None:
-        progress, size = self.progress, self.settings.training.batch * self.processes.size
+        progress, size = self.progress, self.settings.training.update_size * self.processes.size
         batch = self.task.training_batch(progress.examples, size, self.settings.seed)
         try:
             rate = learning_rate(rules, progress.update)
@@ -258,7 +258,7 @@ class Run:
         """Apply the phase's stopping rule, at evaluations only."""
         if self.progress.evaluated_at != self.progress.update:
             return False
-        size, batch = self.task.epoch_size or 0, self.settings.training.batch * self.processes.size
+        size, batch = self.task.epoch_size or 0, self.settings.training.update_size * self.processes.size
         reason = reason_to_end(rules, self.progress, self.score.higher_is_better, size / batch)
         if reason:
             log.info(f"phase {phase} ends at update {self.progress.update}: {reason}")
