@@ -80,8 +80,8 @@ class WordVocabulary:
         return len(self._texts)
 
     def knows(self, word: str) -> bool:
-        """Return whether a word, or a character, has a number of its own."""
-        return (word.lower() if self.lowercase else word) in self._numbers
+        """Return whether a word, or a character, has an id of its own."""
+        return (word.lower() if self.lowercase else word) in self._ids
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a raw line, without an end token."""
