@@ -108,7 +108,7 @@ def test_a_lookahead_is_not_for_an_expert_that_follows_the_network():
             "method.name=reinforced",
             "method.name: unknown method 'reinforced' (did you mean 'reinforce'?); known: likelihood, reinforce",
         ),
-        ("training.tensorboard=perhaps", "training.tensorboard: input should be a valid boolean"),
+        ("training.tracker=paper", "training.tracker: input should be 'tensorboard', 'wandb' or 'mlflow'"),
         ("data.minimum_length=11", "data.minimum_length is larger than data.length"),
         ("compare.costs.critc=2", "compare.costs: unknown method 'critc'; known: critic, likelihood, "),
         ("compare.costs.critic=0", "compare.costs.critic: input should be greater than 0"),

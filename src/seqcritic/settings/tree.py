@@ -126,7 +126,9 @@ class TrainingSettings(Section):
     snapshot_every: Positive | None = Field(
         None, description="keep actor and critic of evaluations at every so many updates of phases.train (snapshots/)"
     )
-    tensorboard: bool = Field(False, description="write TensorBoard files too (needs the extra 'tensorboard')")
+    tracker: Literal["tensorboard", "wandb", "mlflow"] | None = Field(
+        None, description="a program that is told what metrics.jsonl holds; each needs the extra of its name"
+    )
 
     @property
     def update_size(self) -> int:

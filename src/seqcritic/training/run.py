@@ -37,7 +37,8 @@ from seqcritic.training.phases import in_updates, learning_rate, planned_phases,
 from seqcritic.training.progress import Progress
 from seqcritic.training.rewards import prepare_score
 from seqcritic.training.start import load_start_actor, load_start_critic, network_digest
-from seqcritic.training.tracking import SilentTracker, Tracker, loss_terms
+from seqcritic.training.trackers import chosen_trackers
+from seqcritic.training.tracking import Metrics, NoMetrics, loss_terms
 
 
 class Run:
@@ -54,7 +55,7 @@ class Run:
     ) -> None:
         self.settings = settings
         self.task, self.score = parts.task, parts.score
-        self.callbacks = callbacks if processes.is_first else ()
+        self.callbacks = (*chosen_trackers(settings.training.tracker), *callbacks) if processes.is_first else ()
         self.stopped = ""  # why somebody asked the run to end early
         self.folder = folder
         self.processes = processes
@@ -77,7 +78,7 @@ class Run:
             self._start_from_trained()
             self._enter_phase()
         processes.require_same(f"{self.fingerprint} {self.progress.total_updates} {self._checksum()}")
-        self.tracker: Tracker | SilentTracker
+        self.metrics: Metrics | NoMetrics
 
     def stop(self, reason: str) -> None:
         """End the run after the present update: what is left of its phases is left out, and the model is exported."""
@@ -101,24 +102,18 @@ class Run:
             getattr(callback, event)(self, *news)
 
     def _run_phases(self) -> None:
-        self.tracker = (
-            Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
-            if self.processes.is_first
-            else SilentTracker()
-        )
-        try:
-            while self.progress.phase < len(self.phases) and not self.stopped:
-                self._run_phase(self.phases[self.progress.phase])
-                self._average()
-                if self.phases[self.progress.phase] == "actor":
-                    if self.settings.phases.actor.keep == "last":
-                        self.learner.best_actor = self.learner.actor_weights()
-                    self._sharpen()
-                self.progress.start_phase(self.progress.phase + 1)
-                self._enter_phase()
-            self._finish()
-        finally:
-            self.tracker.close()
+        first = self.processes.is_first
+        self.metrics = Metrics(self.folder, self.progress.metrics_bytes) if first else NoMetrics()
+        while self.progress.phase < len(self.phases) and not self.stopped:
+            self._run_phase(self.phases[self.progress.phase])
+            self._average()
+            if self.phases[self.progress.phase] == "actor":
+                if self.settings.phases.actor.keep == "last":
+                    self.learner.best_actor = self.learner.actor_weights()
+                self._sharpen()
+            self.progress.start_phase(self.progress.phase + 1)
+            self._enter_phase()
+        self._finish()
 
     def _sharpen(self) -> None:
         """Make the pre-trained actor as sharp as the settings say, where something is to learn from it; never twice."""
@@ -285,8 +280,10 @@ class Run:
             "examples": progress.examples,
             "compute": progress.compute,
         }
-        self.tracker.write(place | values | {"seconds": progress.seconds})
-        progress.metrics_bytes = self.tracker.offset
+        record = place | values | {"seconds": progress.seconds}
+        self.metrics.write(record)
+        progress.metrics_bytes = self.metrics.offset
+        self._tell("on_record", record)
 
     def _handle_signal(self) -> None:
         """Checkpoint and leave, all processes at the same update, when one is asked to stop."""
