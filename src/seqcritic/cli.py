@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
+from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError, nearest
 from seqcritic.settings.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
 
 
@@ -19,6 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # closed by the shell; what is printed goes nowhere
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 – as long as the process
     parser = build_parser()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if wrong := _unknown_command(parser, arguments):
+        _complain(wrong)
+        return UserError.exit_code
     options = _parse(parser, arguments)
     try:
         from seqcritic import commands
@@ -76,7 +80,16 @@ def _discard_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+def _unknown_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> str:
+    """Return what is wrong with the name of the command, if there is one, in a line shorter than argparse's."""
+    given = next(iter(arguments), "-")
+    known = [name for action in parser._actions if isinstance(action.choices, dict) for name in action.choices]
+    if given.startswith("-") or given in known:
+        return ""
+    return f"no command '{given}'{nearest(given, known)}; commands: {', '.join(known)}"
+
+
+def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse, and take overrides wherever they stand: argparse alone loses those that follow an option."""
     options, rest = parser.parse_known_args(arguments)
     strange = [text for text in rest if text.startswith("-") or "overrides" not in options]
@@ -208,7 +221,11 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="evaluate runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
     )
     report.add_argument(
-        "--out", action="append", default=[], metavar="FILE.html|FILE.json", help="the page (default: report.html)"
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the page, FILE.html, or what is on it as .json, .md, .csv, .tex; may be repeated (default: report.html)",
     )
 
 

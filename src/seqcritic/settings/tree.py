@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, fie
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.parts import ActorSettings, CriticSettings, OwnActorSettings, OwnCriticSettings, part_settings
 from seqcritic.contracts.registry import ACTORS, CRITICS
+from seqcritic.errors import nearest
 from seqcritic.plugins import import_plugins
 from seqcritic.settings.base import Count, Factor, Paths, Positive, Rate, Samples, Section, Seed, Several, Weight
 from seqcritic.settings.data import DataSettings, SpellingSettings
@@ -186,7 +187,8 @@ class CompareSettings(Section):
         known = list(typical_costs()) if info.field_name == "costs" else list(method_labels())
         for name in value:
             if name not in known:
-                raise ValueError(f"compare.{info.field_name}: unknown method '{name}'; known: {', '.join(known)}")
+                hint = f"{nearest(name, known)}; known: {', '.join(known)}"
+                raise ValueError(f"compare.{info.field_name}: unknown method '{name}'{hint}")
         return value
 
     def cost(self, label: str) -> float:

@@ -22,7 +22,7 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
-from seqcritic.errors import UserError
+from seqcritic.errors import UserError, nearest
 from seqcritic.evaluation.evaluate import build_score, build_weighted, introduce, resolve_search
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
@@ -130,7 +130,7 @@ def find_weights(place: str | Path) -> Path:
     path = find_packaged(place) or Path(place)
     if not path.exists():
         known = packaged_names()
-        raise UserError(f"no such run or model: {path}" + (f"; packaged models: {', '.join(known)}" if known else ""))
+        raise UserError(f"no such run or model: {path}{nearest(str(place), known)}; packaged: {', '.join(known)}")
     if (path / MODEL_FOLDER).is_dir():
         return path / MODEL_FOLDER
     if (path / CHECKPOINTS_FOLDER).is_dir():

@@ -219,6 +219,8 @@ class Run:
         except NonFiniteError as error:
             raise self._located(error, phase, self.progress.update) from None
         self.progress.explained_variance = share
+        if phase == "critic":
+            self._news = f"explains {100 * share:.0f} %"  # the actor's score stands still
         text = warning(share) if phase == "train" and self.progress.update == 0 else ""
         if text:
             log.warning(text)

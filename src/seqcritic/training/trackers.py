@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -158,13 +159,13 @@ class MlflowTracker(Tracker):
         place = self._client.create_experiment(experiment) if found is None else found.experiment_id
         self._id = str(self._client.create_run(place, run_name=_name(run)).info.run_id)
         for key, value in flatten(run.settings.model_dump(mode="json")).items():
-            self._client.log_param(self._id, key, str(value)[:LONGEST_VALUE])
+            self._client.log_param(self._id, _permitted(key), str(value)[:LONGEST_VALUE])
         return self._id
 
     def log(self, numbers: Mapping[str, float], update: int) -> None:
         """Log at the update."""
         for name, value in numbers.items():
-            self._client.log_metric(self._id, name, value, step=update)
+            self._client.log_metric(self._id, _permitted(name), value, step=update)
 
     def finish(self, failed: bool) -> None:
         """Say how it ended."""
@@ -177,6 +178,11 @@ TRACKERS: dict[str, type[Tracker]] = {each.name: each for each in (TensorBoardTr
 def chosen_trackers(name: str | None) -> list[Callback]:
     """Return the tracker that the settings ask for; that its package is missing is told here."""
     return [] if name is None else [TRACKERS[name]()]
+
+
+def _permitted(name: str) -> str:
+    """Return a name with the signs that MLflow takes."""
+    return re.sub(r"[^\w\-. :/]", "_", name)
 
 
 def _name(run: Run) -> str:
