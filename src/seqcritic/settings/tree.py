@@ -12,11 +12,17 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, fie
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.parts import ActorSettings, CriticSettings, OwnActorSettings, OwnCriticSettings, part_settings
 from seqcritic.contracts.registry import ACTORS, CRITICS
-from seqcritic.errors import nearest
 from seqcritic.plugins import import_plugins
 from seqcritic.settings.base import Count, Factor, Paths, Positive, Rate, Samples, Section, Seed, Several, Weight
 from seqcritic.settings.data import DataSettings, SpellingSettings
-from seqcritic.settings.methods import MethodField, method_labels, method_settings, states_refused, typical_costs
+from seqcritic.settings.methods import (
+    MethodField,
+    method_labels,
+    method_settings,
+    nearest_method,
+    states_refused,
+    typical_costs,
+)
 from seqcritic.settings.scores import EvaluationSettings, ScoreSettings
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -187,7 +193,7 @@ class CompareSettings(Section):
         known = list(typical_costs()) if info.field_name == "costs" else list(method_labels())
         for name in value:
             if name not in known:
-                hint = f"{nearest(name, known)}; known: {', '.join(known)}"
+                hint = f"{nearest_method(name, known)}; known: {', '.join(known)}"
                 raise ValueError(f"compare.{info.field_name}: unknown method '{name}'{hint}")
         return value
 
