@@ -64,9 +64,9 @@ class PairsTask(Task):
         """Return what of the data changes a score, for its signature."""
         if not isinstance(self.codec, TextCodec):
             return [f"text:{self._text_digest(split)[:8]}", f"tokens:{self.codec.score_options().tokens}"]
-        tokens = self.settings.target_tokens
-        unknown = [] if tokens.kind == "subwords" else [f"unknown:U+{ord(UNKNOWN_WORD):04X}"]
-        described = f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"
+        target = self.codec.target
+        unknown = [] if target.kind == "subwords" else [f"unknown:U+{ord(UNKNOWN_WORD):04X}"]
+        described = f"tokens:{target.kind}{':lowercase' * target.lowercase}"
         return [f"text:{self._text_digest(split)[:8]}", described, *unknown]
 
     @abstractmethod
@@ -165,8 +165,9 @@ class PairsTask(Task):
         for side, chosen in (("source", self.settings.source_tokens), ("target", self.settings.target_tokens)):
             pairs = self._read_training(f"counting the {chosen.kind} of the {side}s, once")
             lines: Iterator[str] = (getattr(pair, side) for pair in pairs)
-            vocabulary = learn_vocabulary(lines, chosen)
-            log.log(self._level, f"{self._name(f'{side}_tokens')}: {len(vocabulary):,} tokens in the vocabulary")
+            setting = self._name(f"{side}_tokens")
+            vocabulary = learn_vocabulary(lines, chosen, setting)
+            log.log(self._level, f"{setting}: {len(vocabulary):,} tokens in the vocabulary")
             learnt.append(vocabulary)
         return TextCodec(*learnt)
 
@@ -271,7 +272,10 @@ class PairsFromFiles(PairsTask):
     def _learn_codec(self) -> TextCodec:
         """Return the vocabularies of the training text from the cache, or learn and cache them."""
         tokens = {"source": self.settings.source_tokens, "target": self.settings.target_tokens}
-        described = {side: chosen.model_dump(mode="json") for side, chosen in tokens.items()}
+        described: dict[str, Any] = {side: chosen.model_dump(mode="json") for side, chosen in tokens.items()}
+        for side, chosen in tokens.items():
+            if chosen.file is not None:
+                described[side]["file"] = self._signature(chosen.file, f"data.{side}_tokens.file")
         path = self._cache_folder() / f"vocabularies-{key_of([RULES_VERSION, self._signatures, described])}.json"
         try:
             cached: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -286,13 +290,13 @@ class PairsFromFiles(PairsTask):
 
     @cached_property
     def _signatures(self) -> list[dict[str, Any]]:
-        signatures = []
-        for path, setting in named_files(self.settings.train, "data.train"):
-            try:
-                signatures.append(file_signature(path) | {"setting": setting})
-            except OSError as error:
-                raise UserError(f"{setting}: cannot read {path}: {error.strerror or error}") from None
-        return signatures
+        return [self._signature(path, setting) for path, setting in named_files(self.settings.train, "data.train")]
+
+    def _signature(self, path: str, setting: str) -> dict[str, Any]:
+        try:
+            return file_signature(path) | {"setting": setting}
+        except OSError as error:
+            raise UserError(f"{setting}: cannot read {path}: {error.strerror or error}") from None
 
     def _encoded_pairs(self, activity: str, with_texts: bool = False) -> EncodedPairs:
         return encoded_pairs(
@@ -315,6 +319,6 @@ def _list_counts(introduction: str, counts: dict[str, int]) -> str:
 
 
 def _spread(total: int, size: int) -> list[int]:
-    """Return so many places, spread evenly from the first to the last of all."""
+    """Return so many positions, spread evenly from the first to the last of all."""
     positions: list[int] = np.linspace(0, total - 1, size).round().astype(int).tolist()
     return positions

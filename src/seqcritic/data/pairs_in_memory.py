@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.task import Task
-from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.pairs import PairsTask
 from seqcritic.data.parallel import Pair, clean_pair, is_text, pair_in_lines
 from seqcritic.data.token_cache import EncodedPairs, encoded_in_memory
@@ -50,13 +49,8 @@ def pairs(
     `source_tokens` and `target_tokens` are settings such as {"kind": "subwords", "size": 8000}; `codec`, that of a
     trained model or of a pretrained one (`actor.codec`), is used instead of them.
     """
-    if codec is not None:
-        if source_tokens is not None or target_tokens is not None:
-            raise UserError("codec: it has its own tokens; give either codec, or source_tokens and target_tokens")
-        if isinstance(codec, TextCodec):
-            source_tokens, target_tokens = (
-                {"kind": side.kind, "lowercase": side.lowercase} for side in (codec.source, codec.target)
-            )
+    if codec is not None and (source_tokens is not None or target_tokens is not None):
+        raise UserError("codec: it has its own tokens; give either codec, or source_tokens and target_tokens")
     settings = _validated(
         source_tokens=source_tokens or {},
         target_tokens=target_tokens or {},
@@ -122,7 +116,7 @@ def hold_out(given: list[Pair]) -> tuple[list[Pair], list[Pair]]:
     by_source: dict[str, list[Pair]] = defaultdict(list)
     for pair in given:
         by_source[pair.source].append(pair)
-    # A reference that is empty cannot be judged by.
+    # A reference that is empty cannot be scored against.
     groups = [own for own in by_source.values() if all(text.strip() for pair in own for text in pair.targets)]
     if len(by_source) < 2 or not groups:
         raise UserError("valid: no pairs given, and none of train can be held out; pass valid=…")

@@ -1,4 +1,4 @@
-"""Tokens and their ids. Id 0 is always the end token, which also pads."""
+"""Tokens and their ids. Id 0 is always the end token, which also pads; of texts, 1 is the unknown token."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 
 END = 0
 END_TEXT = "<end>"
+UNKNOWN = 1
+UNKNOWN_TEXT = "<unk>"
+NUM_SPECIAL = 2
 SPELLING_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789,.!? #"
 OTHER_CHARACTER = "#"
 

@@ -62,14 +62,20 @@ class PairFiles(Section):
 class TokenSettings(Section):
     """What counts as a token on one side, and which tokens have a number of their own."""
 
-    kind: Literal["whitespace", "words", "subwords"] = Field(
+    kind: Literal["whitespace", "words", "subwords", "characters", "tokenizer"] = Field(
         "words",
         description="'whitespace' for text that is tokenised already, 'words' for raw text, 'subwords' for byte-level "
-        "BPE, which knows no unknown words",
+        "BPE, which knows no unknown words, 'characters' for single ones, spaces among them, 'tokenizer' for that of "
+        "`file`",
+    )
+    file: str | None = Field(
+        None, description="of kind 'tokenizer': a tokenizer.json of the library tokenizers, or a SentencePiece model"
     )
     lowercase: bool = False
     size: Positive | None = Field(
-        30_000, description="so many most frequent tokens, the end and the unknown token not counted; null for all"
+        30_000,
+        description="so many most frequent tokens, the end and the unknown token not counted; null for all; a given "
+        "tokenizer has its own size",
     )
     minimum_count: Positive = Field(1, description="rarer tokens are unknown; for subwords, rarer pairs are not merged")
 
@@ -103,6 +109,8 @@ class TranslationSettings(Section):
             tokens: TokenSettings = getattr(self, side)
             if tokens.kind == "subwords" and (tokens.size is None or tokens.size < NUM_BYTES):
                 raise ValueError(f"data.{side}.size: subwords need a size of at least {NUM_BYTES}, one for each byte")
+            if (tokens.kind == "tokenizer") != (tokens.file is not None):
+                raise ValueError(f"data.{side}: kind=tokenizer and file=FILE belong together; give both or neither")
         return self
 
 

@@ -1,4 +1,4 @@
-"""The codec of pairs of texts: a vocabulary of words or subwords for each side."""
+"""The codec of pairs of texts: a vocabulary of words, characters or subwords for each side."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.batch import pad
 from seqcritic.contracts.codec import Codec, register_codec
 from seqcritic.contracts.score import ScoreOptions
-from seqcritic.data.tokens import UNKNOWN, TextVocabulary, vocabulary_from_dict
-from seqcritic.data.vocabulary import END
+from seqcritic.data.tokens import TextVocabulary, vocabulary_from_dict
+from seqcritic.data.vocabulary import END, UNKNOWN
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, split_words, without_reserved
 
 
@@ -77,7 +77,7 @@ def options_of_tokens(kind: str, lowercase: bool) -> ScoreOptions:
     }
     split, rules = splits.get(kind, (None, ""))
     return ScoreOptions(
-        tokens=kind,
+        tokens="subwords" if kind == "tokenizer" else kind,
         unknown=UNKNOWN,
         unknown_word=UNKNOWN_WORD,
         lowercase=lowercase,
