@@ -30,12 +30,13 @@ format: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest tests/slow --timeout 3600
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf $(VENV) .bench build dist *.egg-info src/*.egg-info docs/_build
+	rm -rf $(VENV) .bench .npm build dist *.egg-info src/*.egg-info docs/_build
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -87,7 +87,7 @@ class _Clock:
         return recipe_learner(settings, codec.num_source_tokens, codec.num_target_tokens, score)
 
     def time_update(self, learner: Learner, rate: float, progress: float) -> float:
-        size = learner.settings.training.batch
+        size = learner.settings.training.update_size
         started = time.perf_counter()
         learner.update(self.task.training_batch(self.position, size, self.settings.seed), rate, progress)
         if learner.device.type != "cpu":
