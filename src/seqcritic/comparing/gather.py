@@ -218,6 +218,7 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
             first.sources[row],
             first.references[row],
             {label: evaluation.predictions[row] for label, evaluation in evaluations.items()},
+            () if first.further_references is None else first.further_references[row],
         )
         for row in rows
     )
