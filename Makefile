@@ -30,7 +30,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf $(VENV) .bench build dist *.egg-info src/*.egg-info
+	rm -rf $(VENV) .bench .npm build dist *.egg-info src/*.egg-info
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

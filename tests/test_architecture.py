@@ -66,7 +66,9 @@ ALLOWED = {
     "corpora": {"errors", "files", "progress", "data"},
     "testing": MATHEMATICS - {"native"} | {"analysis"},  # it enumerates what methods and diagnoses estimate
     "commands": USE | {"comparing", "analysis", "corpora"},
-    "cli": LEAVES | {"commands"},
+    "cli_faults": {"errors"},
+    "cli_numbers": set(),
+    "cli": LEAVES | {"commands", "cli_faults", "cli_numbers"},
     "__main__": {"cli"},
 }
 SPLIT = ("settings", "evaluation")  # their modules stand at different heights, each is a room

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from seqcritic.training.packaged import packaged_names, summary
 
 if TYPE_CHECKING:
     from seqcritic.decoding.search import AnySearch
+    from seqcritic.report.comparison import Comparison
 
 CHUNK_BYTES = 1 << 16
 
@@ -163,9 +164,19 @@ def export(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write one page about some runs or a comparison, or what is on it as JSON."""
+    """Write one page about some runs or a comparison, or what is on it for other programs and papers."""
     from seqcritic.comparing.gather import compare_runs
+    from seqcritic.report.comparison_tables import markdown_table
+    from seqcritic.report.exports import write_csv, write_latex
     from seqcritic.report.pages import render_page
+
+    writers: dict[str, Callable[[Comparison], str]] = {
+        ".html": render_page,
+        ".json": lambda found: _to_json(found.to_dict()),
+        ".md": markdown_table,
+        ".csv": write_csv,
+        ".tex": write_latex,
+    }
 
     beam = options.beam if options.beam > 1 else None
     overrides = [argument for argument in options.runs if argument.startswith("data.") and "=" in argument]
@@ -173,10 +184,10 @@ def report(options: argparse.Namespace) -> int:
     if not runs:
         raise UserError("report: name at least one run, or the folder of a comparison")
     outs = options.out or ["report.html"]
-    _check_outs(outs)
+    _check_outs(outs, tuple(writers))
     comparison = compare_runs(runs, beam, overrides)
     for out in outs:
-        _write_page(out, _to_json(comparison.to_dict()) if out.endswith(".json") else render_page(comparison))
+        _write_page(out, writers[Path(out).suffix](comparison))
     return 0
 
 
@@ -305,12 +316,13 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UserError("--refill: greedy search has no beam to fill; give --beam with a width of at least 2")
 
 
-def _check_outs(outs: list[str]) -> None:
+def _check_outs(outs: list[str], endings: Sequence[str] = (".html", ".json")) -> None:
     """Refuse pages that could not be written, before what they show is worked out for minutes."""
     for out in outs:
         path = Path(out)
-        if path.suffix not in (".html", ".json"):
-            raise UserError(f"--out: {out}: give a file that ends in .html or .json")
+        if path.suffix not in endings:
+            known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+            raise UserError(f"--out: {out}: give a file that ends in {known}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -82,12 +82,12 @@ def write_synced(path: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that whoever reads it, after a kill too, finds all of it or what was there before."""
     # The process in the name: two that write the same file do not write into each other's.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        write_synced(temporary, text.encode())
+        write_synced(temporary, content.encode() if isinstance(content, str) else content)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
@@ -131,3 +131,10 @@ def default_cache_directory() -> Path:
         return Path.home() / ".cache" / "seqcritic"
     except RuntimeError:
         raise UserError("no home folder for the cache; set SEQCRITIC_CACHE to a folder for it") from None
+
+
+def cache_fault(cache: Path, error: OSError) -> UserError:
+    """Return the error for a cache that cannot be written."""
+    return UserError(
+        f"cannot write the cache {cache}: {error.strerror or error}; set SEQCRITIC_CACHE to a folder with space"
+    )

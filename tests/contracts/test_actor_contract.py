@@ -50,6 +50,7 @@ ACTORS = {
     "recurrent": make_recurrent,
     "recurrent, window encoder, tied": lambda: make_recurrent(encoder="window", tied=True),
     "recurrent, projected": lambda: make_recurrent(output_width=3),
+    "recurrent, two layers": lambda: make_recurrent(encoder_layers=2, dropout=0.2),
     "lstm": lambda: make_actor(LstmActor),
     "growing": lambda: make_actor(GrowingActor),
     "ensemble": lambda: EnsembleActor([make_recurrent(), make_recurrent(encoder="window", tied=True)]),

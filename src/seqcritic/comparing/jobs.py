@@ -8,11 +8,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 from seqcritic.comparing.plan import PlannedRun
+from seqcritic.contracts.score import Score
 from seqcritic.errors import Interrupted, NonFiniteError, UserError
+from seqcritic.evaluation.evaluate import build_score
 from seqcritic.progress import Bar, log
 from seqcritic.settings.io import write_settings
 from seqcritic.settings.tree import Settings
@@ -41,7 +44,7 @@ class Jobs:
         self.settings_of = settings_of
         self.num_parallel = num_parallel
         self.may_diverge = may_diverge
-        self.running: dict[Path, tuple[PlannedRun, Popen[bytes], Bar]] = {}
+        self.running: dict[Path, _Running] = {}
         self._bars = ExitStack()
 
     def run(self) -> None:
@@ -75,21 +78,23 @@ class Jobs:
                 total = sum(getattr(settings.phases, phase).updates for phase in planned_phases(settings))
                 made = read_metrics(run.folder)[-1:]  # by an earlier command, before it was stopped
                 bar = Bar(_name(run), total, start=made[0]["total_updates"] if made else 0)
-                self.running[run.folder] = (run, _start(run, settings), self._bars.enter_context(bar))
+                process = _start(run, settings)
+                score = build_score(settings)
+                self.running[run.folder] = _Running(run, process, self._bars.enter_context(bar), score)
                 log.info(f"{_name(run)}: starting, {total} updates")
         return bool(self.running)
 
     def _collect(self) -> None:
-        for folder, (run, process, bar) in list(self.running.items()):
-            code = process.poll()
+        for folder, job in list(self.running.items()):
+            run, code = job.run, job.process.poll()
             if code is None:
                 continue
             del self.running[folder]
-            bar.close()
+            job.bar.close()
             diverged = self.may_diverge and run.row and code == NonFiniteError.exit_code
             if code == 0 or diverged:
                 how = "diverged" if diverged else "done"
-                log.info(f"{_name(run)}: {how}  {_news(read_metrics(run.folder))}".rstrip())
+                log.info(f"{_name(run)}: {how}  {_news(read_metrics(run.folder), job.score)}".rstrip())
             if code == 0:
                 continue
             if diverged:
@@ -101,17 +106,27 @@ class Jobs:
 
     def _show(self) -> None:
         """Bring the bars up to date with the runs' metrics, which are read only where somebody would see it."""
-        for run, _, bar in self.running.values():
-            if bar.due and (records := read_metrics(run.folder)):
-                bar.update(records[-1]["total_updates"], _news(records))
+        for job in self.running.values():
+            if job.bar.due and (records := read_metrics(job.run.folder)):
+                job.bar.update(records[-1]["total_updates"], _news(records, job.score))
 
     def _stop(self) -> None:
         """Ask the running processes to checkpoint and leave, and wait for them."""
-        for _, process, _ in self.running.values():
-            process.send_signal(signal.SIGTERM)
-        for _, process, _ in self.running.values():
-            process.wait()
+        for job in self.running.values():
+            job.process.send_signal(signal.SIGTERM)
+        for job in self.running.values():
+            job.process.wait()
         self.running.clear()
+
+
+@dataclass(frozen=True)
+class _Running:
+    """A run that trains, and what is shown of it."""
+
+    run: PlannedRun
+    process: Popen[bytes]
+    bar: Bar
+    score: Score
 
 
 def _start(run: PlannedRun, settings: Settings) -> Popen[bytes]:
@@ -140,7 +155,7 @@ def _name(run: PlannedRun) -> str:
     return f"seed {run.seed}: {run.title}"
 
 
-def _news(records: list[Record]) -> str:
+def _news(records: list[Record], score: Score) -> str:
     """Return the rate, the last validation score and the last loss terms of a run."""
     parts = []
     means = [record for record in records if record["kind"] == "train"]
@@ -149,5 +164,6 @@ def _news(records: list[Record]) -> str:
         parts.append(f"{done / (means[-1]['seconds'] - means[-2]['seconds']):.1f}/s")
     scores = [record for record in records if "valid_score" in record]
     if scores:
-        parts.append(f"valid score {scores[-1]['valid_score']:.2f} (best {scores[-1]['best_score']:.2f})")
+        last, best = (score.write(scores[-1][name]) for name in ("valid_score", "best_score"))
+        parts.append(f"valid {score.name} {last} (best {best})")
     return "  ".join(parts + [" ".join(loss_terms(record)) for record in means[-1:]])

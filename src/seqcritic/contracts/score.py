@@ -20,11 +20,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqcritic.errors import UserError
+
 Array = npt.NDArray[np.float64]
 References: TypeAlias = str | Sequence[str]
 """The gold answers of one example: one text, or several."""
 Decode = Callable[[list[int]], str]
 Text = TypeVar("Text")
+NO_TEXTS = "score: it reads {} as texts, and the task's batches are made of tokens alone; make them by Batch.of"
 
 
 def all_of(references: References) -> tuple[str, ...]:
@@ -58,18 +61,21 @@ class Scorable:
 
     def prediction_texts(self) -> list[str]:
         """The predictions as texts [B]."""
-        assert self.decode is not None, "predictions that were made of tokens alone have no texts to score"
+        if self.decode is None:
+            raise UserError(NO_TEXTS.format("predictions"))
         rows = zip(self.predictions.tolist(), self.lengths.tolist(), strict=True)
         return [self.decode(prediction[:length]) for prediction, length in rows]
 
     def reference_texts(self) -> list[tuple[str, ...]]:
         """All references of each example as they stand in the data [B]; the first is the one that is learnt from."""
-        assert self.read_references is not None, "a batch that was made of tokens alone has no texts to score"
+        if self.read_references is None:
+            raise UserError(NO_TEXTS.format("references"))
         return self.read_references()
 
     def source_texts(self) -> list[str]:
         """The sources as they stand in the data [B]."""
-        assert self.read_sources is not None, "a batch that was made of tokens alone has no texts to score"
+        if self.read_sources is None:
+            raise UserError(NO_TEXTS.format("sources"))
         return self.read_sources()
 
     def prefixes(self, rows: Tensor, ends: Tensor) -> Scorable:

@@ -48,7 +48,6 @@ from seqcritic.report.tables import CHOSEN_SIGN, NEXT_SIGN, Column
 from seqcritic.report.values import ValueTable, show_token
 
 BENEATH = ("seeds", "spread", "beam-seeds", "beam-spread", "critic")  # columns that stand beneath the label
-_STRONG = 0.65  # a cell with more weight than this is too dark for dark text
 _MANY_COLUMNS = 26
 _STRIP_WIDTH = 880.0
 
@@ -144,7 +143,6 @@ def render_values(table: ValueTable) -> str:
         "collected": table.collected,
         "scale": value_range([one.value for step in steps for one in (*step.best, step.chosen)]),
         "unit_scale": Range(0, 1),
-        "strong": _STRONG,
         "many_columns": _MANY_COLUMNS,
         "chosen_sign": CHOSEN_SIGN,
         "next_sign": NEXT_SIGN,

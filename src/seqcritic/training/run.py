@@ -37,7 +37,8 @@ from seqcritic.training.phases import in_updates, learning_rate, planned_phases,
 from seqcritic.training.progress import Progress
 from seqcritic.training.rewards import prepare_score
 from seqcritic.training.start import load_start_actor, load_start_critic, network_digest
-from seqcritic.training.tracking import SilentTracker, Tracker, loss_terms
+from seqcritic.training.trackers import chosen_trackers
+from seqcritic.training.tracking import Metrics, NoMetrics, loss_terms
 
 
 class Run:
@@ -54,7 +55,7 @@ class Run:
     ) -> None:
         self.settings = settings
         self.task, self.score = parts.task, parts.score
-        self.callbacks = callbacks if processes.is_first else ()
+        self.callbacks = (*chosen_trackers(settings.training.tracker), *callbacks) if processes.is_first else ()
         self.stopped = ""  # why somebody asked the run to end early
         self.folder = folder
         self.processes = processes
@@ -83,7 +84,7 @@ class Run:
         processes.require_same(
             f"{self.fingerprint} {self.progress.total_updates} {checksum_of(self.learner.networks.actor)}"
         )
-        self.tracker: Tracker | SilentTracker
+        self.metrics: Metrics | NoMetrics
 
     def stop(self, reason: str) -> None:
         """End the run after the present update: what is left of its phases is left out, and the model is exported."""
@@ -107,25 +108,19 @@ class Run:
             getattr(callback, event)(self, *news)
 
     def _run_phases(self) -> None:
-        self.tracker = (
-            Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
-            if self.processes.is_first
-            else SilentTracker()
-        )
-        try:
-            while self.progress.phase < len(self.phases) and not self.stopped:
-                self._run_phase(self.phases[self.progress.phase])
-                # Before the next phase starts: it begins with the best actor, which this may replace.
-                self._average()
-                if self.phases[self.progress.phase] == "actor":
-                    if self.settings.phases.actor.keep == "last":
-                        self.learner.best_actor = self.learner.actor_weights()
-                    self._sharpen()
-                self.progress.start_phase(self.progress.phase + 1)
-                self._enter_phase()
-            self._finish()
-        finally:
-            self.tracker.close()
+        first = self.processes.is_first
+        self.metrics = Metrics(self.folder, self.progress.metrics_bytes) if first else NoMetrics()
+        while self.progress.phase < len(self.phases) and not self.stopped:
+            self._run_phase(self.phases[self.progress.phase])
+            # Before the next phase starts: it begins with the best actor, which this may replace.
+            self._average()
+            if self.phases[self.progress.phase] == "actor":
+                if self.settings.phases.actor.keep == "last":
+                    self.learner.best_actor = self.learner.actor_weights()
+                self._sharpen()
+            self.progress.start_phase(self.progress.phase + 1)
+            self._enter_phase()
+        self._finish()
 
     def _sharpen(self) -> None:
         """Make the pre-trained actor as sharp as the settings say, where something is to learn from it; never twice."""
@@ -235,6 +230,8 @@ class Run:
         except NonFiniteError as error:
             raise self._located(error, phase, self.progress.update) from None
         self.progress.explained_variance = explained
+        if phase == "critic":
+            self._news = f"explains {100 * explained:.0f} %"  # the actor's score stands still
         text = warning(explained) if phase == "train" and self.progress.update == 0 else ""
         if text:
             log.warning(text)
@@ -288,8 +285,10 @@ class Run:
 
     def _write(self, kind: str, phase: str, values: dict[str, float]) -> None:
         head = {"kind": kind, "phase": phase} | self.progress.counts()
-        self.tracker.write(head | values | {"seconds": self.progress.seconds})
-        self.progress.metrics_bytes = self.tracker.offset
+        record = head | values | {"seconds": self.progress.seconds}
+        self.metrics.write(record)
+        self.progress.metrics_bytes = self.metrics.offset
+        self._tell("on_record", record)
 
     def _handle_signal(self) -> None:
         """Checkpoint and leave, all processes at the same update, when one is asked to stop."""

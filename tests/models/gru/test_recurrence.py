@@ -82,12 +82,13 @@ def gradients(network: torch.nn.Module, output: Tensor, states: Tensor) -> list[
 
 
 @pytest.mark.parametrize("num_tokens", [7, 40])  # fewer and more than there are tokens in the batch
-@pytest.mark.parametrize("encoder", ["bidirectional", "window"])
+@pytest.mark.parametrize("encoder", ["bidirectional", "three layers", "window"])
 @pytest.mark.parametrize("output_layer", [{}, {"output_width": 3}, {"tied": True}], ids=["own", "projected", "tied"])
 @pytest.mark.parametrize("num_steps", [1, 6])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_an_actor_equals_its_plain_form(num_tokens, encoder, output_layer, num_steps, dropout):
-    settings = GruActorSettings(**SIZES, encoder=encoder, dropout=dropout, **output_layer)
+    chosen = {"encoder_layers": 3} if encoder == "three layers" else {"encoder": encoder}
+    settings = GruActorSettings(**SIZES, **chosen, dropout=dropout, **output_layer)
     actor = RecurrentActor(settings, num_tokens, num_tokens, torch.Generator().manual_seed(1)).double()
     generator = torch.Generator().manual_seed(2)
     sources = torch.randint(num_tokens, (3, 5), generator=generator)
