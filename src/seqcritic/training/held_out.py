@@ -99,7 +99,7 @@ class HeldOut:
         )
 
     def _examples(self, split: str) -> EvaluationSet:
-        """Return the whole of valid, or the training examples that are evaluated."""
+        """Return the validation set, or the training examples that are evaluated beside it."""
         if split not in self._sets:
             size, task = self._settings.training.train_examples, self._task
             self._sets[split] = task.training_sample(size) if split == "train" else task.evaluation_set(split)

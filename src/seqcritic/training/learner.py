@@ -58,7 +58,7 @@ def weights_generator(settings: Settings) -> torch.Generator:
 
 
 class Learner:
-    """What changes when a run learns."""
+    """The networks, optimisers and generator of a run: all that an update changes."""
 
     def __init__(
         self,
