@@ -204,6 +204,15 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def playground(options: argparse.Namespace) -> int:
+    """Write a page that runs a recurrent run's actor and critic in the browser."""
+    from seqcritic.analysis.playground import playground as run
+
+    _check_outs([options.out], (".html",))
+    print(run(options.run, options.out, examples=options.example, half=options.half))
+    return 0
+
+
 def diagnose(options: argparse.Namespace) -> int:
     """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
     _check_outs(options.out)
@@ -321,7 +330,7 @@ def _check_outs(outs: list[str], endings: Sequence[str] = (".html", ".json")) ->
     for out in outs:
         path = Path(out)
         if path.suffix not in endings:
-            known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+            known = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
             raise UserError(f"--out: {out}: give a file that ends in {known}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
