@@ -93,9 +93,10 @@ def test_a_cluster_trains_the_same_runs(
 def test_a_machine_that_does_not_share_the_folder_is_told_in_one_line(
     short_recipe: Path, tmp_path: Path, ray: FakeRay, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(on_ray, "write_config", lambda run, settings: Path("/nowhere/actor.yaml"))
+    honest = on_ray.write_config
+    monkeypatch.setattr(on_ray, "write_config", lambda *plan: honest(*plan).with_name("unseen.yaml"))
     line = refusal("compare", short_recipe, "--methods", "likelihood", "--out", tmp_path / "out", "--on", "ray")
-    assert "--on: a run could not be trained on the cluster: FileNotFoundError" in line
+    assert "ended with exit code 2: seqcritic: the cluster could not train it: FileNotFoundError" in line
     assert "share these folders" in line
 
 

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from seqcritic.comparing.jobs import POLL_SECONDS, Start, start_process, write_config
+from seqcritic.comparing.jobs import POLL_SECONDS, Start, log_path, start_process, write_config
 from seqcritic.comparing.plan import PlannedRun
 from seqcritic.errors import UserError
 from seqcritic.files import acquire_lock
@@ -89,7 +89,7 @@ class _Task:
     """A run on the cluster, with what `Jobs` asks of a process."""
 
     def __init__(self, ray: Any, run: PlannedRun, settings: Settings) -> None:
-        self._ray = ray
+        self._ray, self._folder = ray, run.folder
         config = write_config(run, settings)
         options = {
             "num_cpus": settings.threads,
@@ -117,10 +117,11 @@ class _Task:
         except exceptions.TaskCancelledError:
             return 128 + signal.SIGTERM
         except exceptions.RayError as error:
-            lines = str(error).strip().splitlines()
-            raise UserError(
-                f"--on: a run could not be trained on the cluster: {lines[-1] if lines else error}"
-            ) from None
+            # As a process does: one line in the log, whose last one `Jobs` tells.
+            said = str(error).strip().splitlines()[-1:]
+            with log_path(self._folder).open("a", encoding="utf-8") as log:
+                log.write(f"seqcritic: the cluster could not train it: {' '.join(said)}\n")
+            return UserError.exit_code
 
 
 def train_there(config: str, folder: str, workplace: str) -> int:
