@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format slow bench clean
+.PHONY: demo test check format slow bench release-check clean
 
 demo: $(STAMP)
 	$(BIN)/seqcritic compare demo --out runs/demo
@@ -27,6 +27,9 @@ slow: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
+
+release-check: $(STAMP)
+	$(BIN)/python .ci/release_check.py
 
 clean:
 	rm -rf $(VENV) .bench .npm build dist *.egg-info src/*.egg-info

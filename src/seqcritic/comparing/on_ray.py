@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,7 +44,7 @@ def placed_on(address: str | None) -> Iterator[Start | None]:
         ray.shutdown()
 
 
-def _connect(address: str) -> ModuleType:
+def _connect(address: str) -> Any:
     """Join the cluster of an address; `ray` alone is that of RAY_ADDRESS, or of this machine, begun where none runs."""
     if address != RAY and not address.startswith(CLIENT):
         raise UserError(f"--on: '{address}' is no cluster; give ray, or ray://HOST:PORT")
