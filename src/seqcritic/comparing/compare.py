@@ -27,6 +27,7 @@ from seqcritic.report.headline import list_caveats
 from seqcritic.report.pages import render_page
 from seqcritic.report.tables import open_console
 from seqcritic.report.terminal import terminal_plot
+from seqcritic.settings.data import OBJECT
 from seqcritic.settings.io import set_leaf, settings_from, to_yaml
 from seqcritic.settings.tree import Settings
 from seqcritic.training.parts import recipe_task
@@ -112,6 +113,7 @@ def train_rows(
     The split they will be evaluated on is read first: a wrong path is told before anything starts.
     """
     set_up_logging()
+    _require_described(settings)
     with placed_on(on) as start:  # that nobody answers there is told before anything is read or written
         task = recipe_task(settings, logging.INFO)
         if in_epochs(settings):
@@ -128,6 +130,18 @@ def train_rows(
         Jobs(runs, lambda run: own_costs(run_settings(costed, run), settings), jobs, may_diverge, start).run()
     folders = {row.label: [run.folder for run in runs if run.row == row and not run.is_pre_training] for row in rows}
     return TrainedRows(folders, costed, describe_costs(settings, costed, rows))
+
+
+def _require_described(settings: Settings) -> None:
+    """Refuse parts that were passed as objects: the processes of a comparison build every part from the settings."""
+    kinds = {"actor": settings.actor.kind, "critic": settings.critic.kind, "score": settings.score.name}
+    for name, kind in (kinds | {"task": settings.data.task}).items():
+        if kind == OBJECT:
+            raise UserError(
+                f"{name}: compare trains in processes of their own, which cannot be given an object; name a class or "
+                "function of a module that can be imported (docs/own), or train the runs by Trainer and give what it "
+                "returns to compare_runs"
+            )
 
 
 def _check_scores(settings: Settings, own: Mapping[str, Settings], task: Task) -> None:

@@ -37,6 +37,7 @@ def with_costs(settings: Settings, labels: Sequence[str], folder: Path, task: Ta
     wanted = [name for name in needed_costs(settings, labels) if name not in settings.compare.costs]
     costs = _find_costs(folder, wanted, lambda missing: _measure(settings, missing, task))
     tree = settings.model_dump(mode="json")
+    # Through validation again: a file that somebody has edited could hold a cost of 0 or text.
     tree["compare"]["costs"] |= costs
     try:
         return settings_from(tree)
@@ -88,6 +89,7 @@ def needed_costs(settings: Settings, labels: Sequence[str]) -> list[str]:
     names = list(labels)
     if any(critic_of(with_method(settings, label)) for label in labels):
         names.append(CRITIC)
+    # Without a budget that of the paper's method is everybody's, and needs its costs.
     if settings.compare.budget is None:
         names += [CRITIC, BUDGET_METHOD]
     return [name for name in dict.fromkeys(names) if name != UNIT]
@@ -115,6 +117,7 @@ def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], 
     path = folder / COSTS_FILE
     stored = _read(path) if wanted else {}
     if missing := [name for name in wanted if name not in stored]:
+        # Measured once for all that is missing, in turns: a busy minute then slows all of them alike.
         stored |= measure(missing)
         _write(path, stored)
     return {name: stored[name] for name in wanted}
@@ -129,6 +132,8 @@ def _measure(
     """
     rows = {name: each for name, each in (variants or {}).items() if name in names}
     timed = [*dict.fromkeys(cost for _, cost in rows.values() if cost != UNIT), *names]
+    # A fresh actor writes to the maximum length, a trained one stops: costs are measured with answers as long as they
+    # will be.
     warm_up = min(WARM_UP_UPDATES, 1 + settings.phases.actor.updates // 10)
     rounds = min(ROUNDS, max(FEWEST_ROUNDS, settings.phases.train.updates // 20))
     log.info(f"measuring what an update costs here: {', '.join([UNIT, *timed])}")

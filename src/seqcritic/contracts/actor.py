@@ -60,6 +60,7 @@ class SpecialTokens:
     def up_to_end(self, tokens: Tensor) -> Tensor:
         """True [B, T] up to and including the first end token of tokens [B, T]."""
         ends = self.is_end(tokens)
+        # No end before this position; the end itself still counts.
         return ends.cumsum(dim=1) - ends.long() == 0
 
     def ordinary(self, num_tokens: int) -> Tensor:
@@ -235,6 +236,7 @@ class Actor(nn.Module, ABC):
         """
         state = self.start(memory)
         logits, views = [self.logits(state)], [self.view(state)]
+        # The last token is never consumed: there is nothing after it to be scored.
         for step in range(tokens.shape[1] - 1):
             state = self.step(memory, state, tokens[:, step])
             logits.append(self.logits(state))
@@ -276,7 +278,7 @@ class Actor(nn.Module, ABC):
 
 
 class Live(NamedTuple):
-    """BeamDecoder of a stepping searcher: their states, and the example of each, as a row of the memory."""
+    """The live hypotheses of a stepping searcher: their states, and the example of each, as a row of the memory."""
 
     state: State
     examples: Tensor  # [R * W]
@@ -296,6 +298,7 @@ class SteppingSearcher:
     def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:
         """The hypotheses that continue those at positions `parents` with `tokens`, both [R * W]."""
         examples = live.examples[parents]
+        # A copy of the memory for every hypothesis at every step: right for any actor, and why fast ones override this.
         state = self.actor.step(rows.select(self.memory, examples), rows.select(live.state, parents), tokens)
         return Live(state, examples)
 

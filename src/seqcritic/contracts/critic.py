@@ -45,6 +45,7 @@ class Held:
         self.network = network
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Held:
+        # A target critic is a deep copy; the actor whose vectors it reads must stay the one actor.
         return self
 
 
@@ -103,6 +104,7 @@ class Critic(nn.Module, ABC):
 
     def start(self, memory: Memory, views: Tensor) -> State:
         """The state before the first token, with the actor's views [B, H]."""
+        # Values before a token never depend on it, so that any id may stand in for the one not yet chosen.
         unknown = torch.zeros(len(views), 1, dtype=torch.int64, device=views.device)
         return Prefix(unknown, views[:, None])
 
@@ -113,6 +115,7 @@ class Critic(nn.Module, ABC):
 
     def next_values(self, memory: Memory, state: State, columns: Columns | None = None) -> Values:
         """Values of all tokens, or of columns and rest, after a state of B sequences; the rows are in their order."""
+        # The whole prefix is read again at every step: right for any critic, slow for long answers.
         everywhere = torch.ones_like(state.tokens, dtype=torch.bool)
         found = self.masked_values(memory, state.tokens, state.views, everywhere, columns)
         return Values.of_rows(found.packed.padded()[:, -1], found.columns)
@@ -145,4 +148,5 @@ class StateValueCritic(Critic):
     ) -> Values:
         """The values of states, as ones that all tokens share."""
         found = self.masked_state_values(memory, predictions, actor_states, mask)
+        # Σ_a p(a) V = V: with one value for all tokens every sum of the methods is that of a baseline of states.
         return Values.of_states(found, self.num_tokens)

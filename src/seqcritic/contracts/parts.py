@@ -70,6 +70,15 @@ class CriticSettings(PartSettings):
             raise ValueError(f"critic.from_actor: a critic of kind '{self.kind}' cannot begin so; leave it false")
 
 
+def refuse_values_of_tokens(critic: CriticSettings) -> None:
+    """Raise ValueError where the settings of a critic of states ask for what critics of tokens alone have."""
+    if critic.from_actor or critic.residual_on != "none" or critic.columns is not None:
+        raise ValueError(
+            f"critic.kind: {critic.kind} values states, not tokens; leave critic.from_actor false, "
+            "critic.residual_on none and critic.columns null"
+        )
+
+
 class OwnActorSettings(ActorSettings):
     """An actor of one's own."""
 

@@ -151,7 +151,14 @@ ACTORS: Registry[Actor] = Registry(
     {"gru": "seqcritic.models.gru.actor", "huggingface": "seqcritic.models.hf.actor"},
 )
 CRITICS: Registry[Critic] = Registry(
-    "critic", "critic.kind", "seqcritic.critics", {"gru": "seqcritic.models.gru.critic"}
+    "critic",
+    "critic.kind",
+    "seqcritic.critics",
+    {
+        "gru": "seqcritic.models.gru.critic",
+        "gru-state": "seqcritic.models.gru.state_critic",
+        "prompted": "seqcritic.models.hf.prompted_critic",
+    },
 )
 TASKS: Registry[Task] = Registry(
     "task",

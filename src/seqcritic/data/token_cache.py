@@ -29,7 +29,7 @@ from seqcritic.data.packed_rows import MappedPackedRows, PackedRows, PackedRowsW
 from seqcritic.data.parallel import Pair
 from seqcritic.data.tokens import Encoder, vocabulary_digest
 from seqcritic.errors import UserError
-from seqcritic.files import seal, unseal, write_whole
+from seqcritic.files import cache_fault, seal, unseal, write_whole
 
 # Raise this number with every change of the files' form.
 CACHE_VERSION = 2
@@ -191,13 +191,6 @@ def write_cached(path: Path, text: str) -> None:
         write_whole(path, text)
     except OSError as error:
         raise cache_fault(path.parent, error) from None
-
-
-def cache_fault(cache: Path, error: OSError) -> UserError:
-    """Return the error for a cache that cannot be written."""
-    return UserError(
-        f"cannot write the cache {cache}: {error.strerror or error}; set SEQCRITIC_CACHE to a folder with space"
-    )
 
 
 def _make_temporary(folder: Path) -> Path:

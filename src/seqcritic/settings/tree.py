@@ -31,15 +31,20 @@ Precision = Literal["float32", "bfloat16", "float64"]
 
 def actor_settings(values: Any = None) -> ActorSettings:
     """Validate a nested dictionary as the section of the actor's kind."""
-    if isinstance(values, dict) and values.get("pretrained") is not None and values.get("kind", "gru") == "gru":
-        # A recipe for a recurrent actor takes a pretrained one too; the sizes of the other mean nothing to it.
-        of_gru = set(getattr(ACTORS.find("gru").Settings, "model_fields", ()))
-        values = {name: value for name, value in values.items() if name not in of_gru} | {"kind": "huggingface"}
+    default = ActorSettings.model_fields["kind"].default
+    if isinstance(values, dict) and values.get("pretrained") is not None and values.get("kind", default) == default:
+        # A recipe for the default actor takes a pretrained one too; the sizes of the other mean nothing to it.
+        meaningless = set(getattr(ACTORS.find(default).Settings, "model_fields", ()))
+        values = {name: value for name, value in values.items() if name not in meaningless} | {"kind": "huggingface"}
     return part_settings({} if values is None else values, ACTORS, ActorSettings, OwnActorSettings)
 
 
 def critic_settings(values: Any = None) -> CriticSettings:
     """Validate a nested dictionary as the section of the critic's kind."""
+    if isinstance(values, dict) and values.get("kind") == "prompted":
+        # A recipe for a recurrent critic takes this one too; the sizes of the other mean nothing to it.
+        known, of_gru = (set(getattr(CRITICS.find(kind).Settings, "model_fields", ())) for kind in ("prompted", "gru"))
+        values = {name: value for name, value in values.items() if name in known or name not in of_gru}
     return part_settings({} if values is None else values, CRITICS, CriticSettings, OwnCriticSettings)
 
 

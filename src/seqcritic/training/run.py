@@ -21,10 +21,10 @@ from seqcritic.training.averaging import KeptActors
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import (
     CheckpointFolder,
+    checksum_of,
     load_weights,
     read_description,
     read_tensors,
-    weights_of,
     write_folder,
 )
 from seqcritic.training.distributed import Processes
@@ -33,7 +33,7 @@ from seqcritic.training.held_out import HeldOut
 from seqcritic.training.learner import Learner, MakeOptimiser, TensorGroups, adam
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER
 from seqcritic.training.parts import Parts
-from seqcritic.training.phases import in_updates, learning_rate, planned_phases, reason_to_end
+from seqcritic.training.phases import in_updates, learning_rate, planned_phases, reason_to_end, update_cost
 from seqcritic.training.progress import Progress
 from seqcritic.training.rewards import prepare_score
 from seqcritic.training.start import load_start_actor, load_start_critic, network_digest
@@ -60,6 +60,7 @@ class Run:
         self.folder = folder
         self.processes = processes
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
+        # Reading and encoding text fills caches that the others then only read.
         with processes.one_before_the_rest():
             self.fingerprint = self.task.fingerprint()
             prepare_score(self.score, self.task, settings.seed)
@@ -74,10 +75,15 @@ class Run:
         self.held_out = HeldOut(settings, self.task, self.score, networks, processes, self._handle_own_signal)
         self._news = ""  # the last validation score, for the bar
         self._saved_at = time.monotonic()
+        # A checkpoint knows more than the networks that a run began with: those are read once, at the very start.
         if not self._restore():
             self._start_from_trained()
             self._enter_phase()
-        processes.require_same(f"{self.fingerprint} {self.progress.total_updates} {self._checksum()}")
+        # Weights are part of it: processes that started from different ones would average gradients of different
+        # actors.
+        processes.require_same(
+            f"{self.fingerprint} {self.progress.total_updates} {checksum_of(self.learner.networks.actor)}"
+        )
         self.metrics: Metrics | NoMetrics
 
     def stop(self, reason: str) -> None:
@@ -106,6 +112,7 @@ class Run:
         self.metrics = Metrics(self.folder, self.progress.metrics_bytes) if first else NoMetrics()
         while self.progress.phase < len(self.phases) and not self.stopped:
             self._run_phase(self.phases[self.progress.phase])
+            # Before the next phase starts: it begins with the best actor, which this may replace.
             self._average()
             if self.phases[self.progress.phase] == "actor":
                 if self.settings.phases.actor.keep == "last":
@@ -145,10 +152,12 @@ class Run:
                 if not ended:
                     self._update(phase, rules, cost)
                 progress.seconds += time.monotonic() - clock
+                # Seconds are counted first: evaluations belong to the time of a method too.
                 if ended:
                     break
                 due = progress.update % self.settings.training.log_every == 0
                 bar.update(progress.update, self._news, loss_terms(self._log(phase)) if due else None, now=due)
+                # Between updates, the only points at which all state is whole.
                 self._handle_signal()
                 if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
                     self._save()
@@ -161,6 +170,7 @@ class Run:
             measurements = self.learner.update(batch, rate, progress.update / rules.updates)
         except NonFiniteError as error:
             raise self._located(error, phase, progress.update + 1) from None
+        # Only after the update has succeeded: what is checkpointed never counts one that was not made.
         progress.update += 1
         progress.total_updates += 1
         progress.examples += size
@@ -206,6 +216,7 @@ class Run:
             best = self.score.write(progress.best_score)
             self._news = f"valid {self.score.name} {self.score.write(score)} (best {best})"
             log.info(f"{phase} {progress.update}: {self._news}{self.held_out.tell()}")
+        # Marked as done only now: a run that is killed within an evaluation makes it again, whole.
         self._keep_snapshot(phase)
         progress.evaluated_at = progress.update
         self._tell("on_evaluation", scores)
@@ -273,18 +284,10 @@ class Run:
         return means
 
     def _write(self, kind: str, phase: str, values: dict[str, float]) -> None:
-        progress = self.progress
-        place = {
-            "kind": kind,
-            "phase": phase,
-            "update": progress.update,
-            "total_updates": progress.total_updates,
-            "examples": progress.examples,
-            "compute": progress.compute,
-        }
-        record = place | values | {"seconds": progress.seconds}
+        head = {"kind": kind, "phase": phase} | self.progress.counts()
+        record = head | values | {"seconds": self.progress.seconds}
         self.metrics.write(record)
-        progress.metrics_bytes = self.metrics.offset
+        self.progress.metrics_bytes = self.metrics.offset
         self._tell("on_record", record)
 
     def _handle_signal(self) -> None:
@@ -331,8 +334,10 @@ class Run:
         if latest is None:
             return False
         description = read_description(latest)
+        # Before any tensor is read: a position in another text would go on without a word.
         if description["data"] != self.fingerprint:
             raise UserError(f"{self.folder}: the text has changed since this run began; give another folder")
+        # Another number of processes cuts batches elsewhere, and sums in another order: not the same bits.
         if description.get("processes", 1) != self.processes.size:
             raise UserError(
                 f"{self.folder}: this run began with {description.get('processes', 1)} process(es), not "
@@ -342,6 +347,7 @@ class Run:
         groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
         try:
             self.progress = Progress(**description["progress"])
+            # Optimisers and copies of the phase must exist before their state can be put into them.
             self._enter_phase()
             self.learner.load_tensors(groups, str(latest))
             if self.kept.size > 1:
@@ -367,11 +373,6 @@ class Run:
             # What the critic cost belongs to the method that uses it.
             progress.compute, progress.seconds = trained["compute"], trained["seconds"]
 
-    def _checksum(self) -> float:
-        """Return a number that differs for other weights."""
-        weights = weights_of(self.learner.networks.actor).values()
-        return sum(float(tensor.double().abs().sum()) for tensor in weights)
-
     def _told(self) -> dict[str, Any]:
         """Return all that a folder of weights says of itself."""
         return {
@@ -391,9 +392,3 @@ class Run:
         if not self.processes.is_first:
             return
         write_folder(self.folder / MODEL_FOLDER, self._exported(), self._told())
-
-
-def update_cost(settings: Settings, phase: str) -> float:
-    """Return what an update of a phase costs in likelihood updates, by the recipe's measured costs."""
-    label = {"actor": "likelihood", "critic": "critic", "train": settings.method.label}[phase]
-    return settings.compare.cost(label)

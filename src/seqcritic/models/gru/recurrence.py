@@ -14,8 +14,6 @@ Shapes: B examples, N their tokens in packed order, S positions of the memory, C
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
@@ -28,23 +26,6 @@ from seqcritic.native.kernels import kernels_for
 from seqcritic.tensors.packing import Packing, gather_rows, scatter_rows
 
 aten = torch.ops.aten
-_plain = False
-
-
-def plain_loops() -> bool:
-    """Whether the plain loops are asked for, or needed: mixed precision chooses a type for every operation."""
-    return _plain or any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda", "mps"))
-
-
-@contextmanager
-def use_plain_loops() -> Iterator[None]:
-    """Use PyTorch's graph of the straightforward loops in place of ours, for tests and benchmarks."""
-    global _plain
-    before, _plain = _plain, True
-    try:
-        yield
-    finally:
-        _plain = before
 
 
 def gate_step(inputs: Tensor, recurrent: Tensor, hidden: Tensor, gates: Tensor, candidate: Tensor, out: Tensor) -> None:
