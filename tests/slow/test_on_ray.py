@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support import complaints, outcome, quiet_environment, run, start, updates_done, wait_until, write_recipe
+from support import complaints, outcome, start, updates_done, wait_until, write_recipe
 
 ray = pytest.importorskip("ray")
 METHODS = ("likelihood", "reinforce")
@@ -36,8 +38,14 @@ def compare(recipe: Path, out: Path, *further: str) -> list[object]:
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    phases = {"actor": {"updates": 1500}, "critic": {"updates": 10}, "train": {"updates": 100}}
-    return write_recipe(tmp_path, phases=phases)
+    phases = {"actor": {"updates": 300}, "critic": {"updates": 10}, "train": {"updates": 40}}
+    training = {"batch": 8, "evaluate_every": 50, "log_every": 2, "checkpoint_seconds": 0}
+    return write_recipe(tmp_path, phases=phases, training=training)
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    _, stderr = process.communicate(timeout=900)
+    assert process.returncode == 0, stderr
 
 
 def outcomes(folder: Path) -> dict[str, dict[str, Any]]:
@@ -46,7 +54,7 @@ def outcomes(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def both_train(folder: Path) -> bool:
-    return all(updates_done(folder / f"seed-{seed}/actor") >= 100 for seed in (1, 2))
+    return all(updates_done(folder / f"seed-{seed}/actor") >= 40 for seed in (1, 2))
 
 
 def resumed(folder: Path) -> int:
@@ -62,13 +70,28 @@ def test_runs_of_a_lost_machine_go_on_elsewhere(
     process = start(*compare(recipe, tmp_path / "there", "--on", "ray"))
     wait_until(lambda: both_train(tmp_path / "there"), process)
     cluster.remove_node(first, allow_graceful=False)
-    _, stderr = process.communicate(timeout=600)
-    assert process.returncode == 0, stderr
+    finish(process)
     assert resumed(tmp_path / "there") == 1
-    here = run(*compare(recipe, tmp_path / "here"))
-    assert here.returncode == 0, here.stderr
+    finish(start(*compare(recipe, tmp_path / "here")))
     assert outcomes(tmp_path / "there") == outcomes(tmp_path / "here")
     assert (tmp_path / "there/report.html").is_file()
+
+
+def test_a_cluster_by_its_address(recipe: Path, tmp_path: Path):
+    from ray.cluster_utils import Cluster
+
+    pytest.importorskip("grpc")  # Ray's client
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    head = {"num_cpus": 2, "ray_client_server_port": port}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        address = f"ray://127.0.0.1:{port}"
+        finish(start("compare", recipe, "--methods", "likelihood", "--out", tmp_path / "there", "--on", address))
+        assert (tmp_path / "there/report.html").is_file()
+    finally:
+        cluster.shutdown()
 
 
 def test_an_interrupted_command_leaves_checkpoints_and_resumes(
@@ -85,5 +108,5 @@ def test_an_interrupted_command_leaves_checkpoints_and_resumes(
     assert complaints(stderr) == ["seqcritic: stopped; the same command resumes"]
     logs = [(tmp_path / f"there/seed-{seed}/actor.log").read_text() for seed in (1, 2)]
     assert all("stopped; the same command resumes from" in log for log in logs)
-    assert run(*command, env=quiet_environment()).returncode == 0
+    finish(start(*command))
     assert resumed(tmp_path / "there") == 2
