@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test check docs format slow bench clean
+.PHONY: demo test check docs format slow bench release-check clean
 
 demo: $(STAMP)
 	$(BIN)/seqcritic compare demo --out runs/demo
@@ -34,6 +34,9 @@ slow: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
+
+release-check: $(STAMP)
+	$(BIN)/python .ci/release_check.py
 
 clean:
 	rm -rf $(VENV) .bench .npm build dist *.egg-info src/*.egg-info docs/_build

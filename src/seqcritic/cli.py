@@ -132,6 +132,11 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--jobs", type=up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
     )
     compare.add_argument(
+        "--on",
+        metavar="ray|ray://HOST:PORT",
+        help="let a Ray cluster place the runs, over a shared folder (default: processes of this machine)",
+    )
+    compare.add_argument(
         "--from-scratch",
         action="store_true",
         help="pre-train the actor too where the recipe starts from a shipped one",

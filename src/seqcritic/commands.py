@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from seqcritic.errors import UserError
 from seqcritic.files import seal
 from seqcritic.progress import Bar, set_up_logging
-from seqcritic.settings.bounds import LARGEST
+from seqcritic.settings.bounds import LARGEST, MOST_JOBS
 from seqcritic.settings.io import load_recipe, recipe_description, recipe_names, to_yaml, with_method
 from seqcritic.training.packaged import packaged_names, summary
 
@@ -51,7 +51,8 @@ def compare(options: argparse.Namespace) -> int:
         methods,
         num_seeds=options.seeds,
         out=options.out or f"runs/compare-{settings.name}",
-        jobs=options.jobs or min(2, os.cpu_count() or 1),
+        jobs=options.jobs or (MOST_JOBS if options.on else min(2, os.cpu_count() or 1)),
+        on=options.on,
         from_scratch=options.from_scratch,
         rows=rows,
     )

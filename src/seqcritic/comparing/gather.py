@@ -172,7 +172,7 @@ def _num_updates(folder: Path) -> int:
 
 
 def _curve(label: str, folder: Path, field: str) -> Curve:
-    """Return the scores in a field for the method itself, or for the pre-training where there is nothing else."""
+    """Return the curve of a field of the metrics: of joint training, or of pre-training if there was no other."""
     records = [record for record in read_metrics(folder) if field in record]
     chosen = [record for record in records if record["phase"] == "train"] or records
     points = tuple(Point(record["compute"], record["update"], record[field]) for record in chosen)
@@ -218,6 +218,7 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
             first.sources[row],
             first.references[row],
             {label: evaluation.predictions[row] for label, evaluation in evaluations.items()},
+            () if first.further_references is None else first.further_references[row],
         )
         for row in rows
     )

@@ -107,7 +107,7 @@ class LengthLimits:
         return (self.factor * lengths.cpu().double() + 1e-9).long().to(lengths.device) + self.extra
 
     def signature(self) -> list[str]:
-        """What a score's signature says of it: nothing of the usual limits, nor of training."""
+        """The parts of a score's signature that name these limits; none for the usual ones."""
         usual = LengthLimits()
         if (self.factor, self.extra) == (usual.factor, usual.extra):
             return []
@@ -133,7 +133,7 @@ class OutputLayer(Protocol):
 
 
 class Searcher(Protocol):
-    """An actor that goes on with many hypotheses of each example at once; what it returns is its own."""
+    """Steps many hypotheses of each example at once, for beam search. Only the searcher looks into what it returns."""
 
     def start(self) -> Any:
         """One hypothesis for each example, before its first token."""
@@ -260,7 +260,7 @@ class Actor(nn.Module, ABC):
         return self.logits_of(features).padded(), views
 
     def output_layer(self) -> OutputLayer | None:
-        """The layer that makes logits of features, where there is such a one; sums over V are then fused with it."""
+        """The linear layer that makes logits of features; None if there is none. Sums over V are fused with it."""
         return None
 
     def token_vectors(self) -> Tensor | None:
@@ -296,7 +296,7 @@ class Live(NamedTuple):
 
 
 class SteppingSearcher:
-    """The hypotheses of a search by the actor's own steps, each with a memory of its own."""
+    """The default searcher: every hypothesis is stepped by the actor as a row of its own."""
 
     def __init__(self, actor: Actor, memory: Memory) -> None:
         self.actor, self.memory = actor, memory

@@ -96,7 +96,7 @@ def other_scores(score: Score, settings: Settings, codec: Codec | None = None) -
 
 
 def introduce(score: Score, task: Callable[[], Task]) -> Score:
-    """Return a score that knows where it can read the validation references of a task, which is asked for then."""
+    """Return the score, told how to read the validation references of a task; the task is asked for when it does."""
 
     def read() -> list[list[list[int]]]:
         valid = task()

@@ -228,20 +228,27 @@ def _write_seeds(row: MethodRow) -> str:
 
 
 def _list_examples(comparison: Comparison, is_correction: bool) -> list[list[dict[str, object]]]:
-    """List the lines of every example: the source, the predictions, and the reference that they are held against."""
-    compare = compare_characters if is_correction else compare_words
+    """List the lines of every example: the source, the predictions, and the references.
+
+    A text is marked where it differs from the nearest of them, as most scores count it.
+    """
+    align = compare_characters if is_correction else compare_words
+
+    def compare(text: str, references: Sequence[str]) -> Difference:
+        return min((align(text, reference) for reference in references), key=lambda each: each.num_edits)
 
     def line(role: str, label: str, content: str, difference: Difference | None = None) -> dict[str, object]:
         return {"role": role, "label": label, "content": content, "difference": difference}
 
     examples = []
     for example in comparison.examples:
-        source, reference, predictions = example.source, example.reference, example.predictions
+        source, predictions = example.source, example.predictions
+        references = (example.reference, *example.further_references)
         labels = [*(label for label in comparison.labels if label in predictions), *predictions]
-        lines = [line("source", "source", source, compare(source, reference) if is_correction else None)]
+        lines = [line("source", "source", source, compare(source, references) if is_correction else None)]
         for label in dict.fromkeys(labels):
-            lines.append(line("prediction", label, predictions[label], compare(predictions[label], reference)))
-        examples.append([*lines, line("reference", "reference", reference)])
+            lines.append(line("prediction", label, predictions[label], compare(predictions[label], references)))
+        examples.append([*lines, *(line("reference", "reference", reference) for reference in references)])
     return examples
 
 
