@@ -81,10 +81,11 @@ function followPrediction() {
   page.current = Math.min(page.current, page.steps.length - 1);
 }
 
-// The reader would begin where the critic finds the largest fault.
-function goToWorst() {
+// The reader would begin where the first large fault is: what follows it may follow from it.
+function goToFault() {
   const losses = page.steps.map(lossOf);
-  page.current = Math.max(0, losses.indexOf(largest(losses)));
+  const large = 0.8 * largest(losses);
+  page.current = losses.findIndex((loss) => loss >= large);
 }
 
 // --- drawing -----------------------------------------------------------------------------------------------------
@@ -303,7 +304,7 @@ function rewrite(choose = likeliest) {
   readTexts();
   write([], choose);
   followPrediction();
-  goToWorst();
+  goToFault();
   drawAll();
 }
 
