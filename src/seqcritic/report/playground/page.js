@@ -360,7 +360,7 @@ function takeExample(source, reference) {
 
 // The paper's noise: each character is replaced by another one at random, so often as in training.
 function addNoise() {
-  const { alphabet, other } = model.codec;
+  const { alphabet, other } = model.codec.target;
   const letters = Array.from(alphabet).filter((letter) => letter !== other);
   const noisy = codec.encodeTarget(find("reference").value).map((token) => {
     const drawn = letters[Math.floor(Math.random() * letters.length)];
