@@ -104,7 +104,7 @@ def train_rows(
     split: str = "test",
     may_diverge: bool = False,
 ) -> TrainedRows:
-    """Train what rows share and then each of them with equal compute; what is finished in the folder is kept.
+    """Train the shared actor and critics, then every row with equal compute; finished runs of the folder are kept.
 
     The split they will be evaluated on is read first: a wrong path is told before anything starts.
     """
