@@ -132,6 +132,11 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--jobs", type=up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
     )
     compare.add_argument(
+        "--on",
+        metavar="ray|ray://HOST:PORT",
+        help="let a Ray cluster place the runs, over a shared folder (default: processes of this machine)",
+    )
+    compare.add_argument(
         "--from-scratch",
         action="store_true",
         help="pre-train the actor too where the recipe starts from a shipped one",
@@ -180,6 +185,15 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--top", type=up_to(WIDEST), default=3, metavar="K", help="tokens at each step (default 3)")
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     _add_device(inspect)
+    play = commands.add_parser(
+        "playground", help="write a page that runs actor and critic (GRU) in the browser, offline"
+    )
+    play.add_argument("run", metavar="RUN", help=run_help)
+    play.add_argument("--out", required=True, metavar="FILE.html", help="the page")
+    play.add_argument("--half", action="store_true", help="round weights to 16 bits: half the page, another model")
+    play.add_argument(
+        "--example", nargs=2, action="append", default=[], metavar=("SOURCE", "REFERENCE"), help="to offer; repeatable"
+    )
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument(
         "runs", nargs="+", metavar="RUN|data.key=value", help="runs, or one comparison; and other text than theirs"

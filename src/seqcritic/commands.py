@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from seqcritic.errors import UserError
 from seqcritic.files import seal
 from seqcritic.progress import Bar, set_up_logging
-from seqcritic.settings.bounds import LARGEST
+from seqcritic.settings.bounds import LARGEST, MOST_JOBS
 from seqcritic.settings.io import load_recipe, recipe_description, recipe_names, to_yaml, with_method
 from seqcritic.training.packaged import packaged_names, summary
 
@@ -51,7 +51,8 @@ def compare(options: argparse.Namespace) -> int:
         methods,
         num_seeds=options.seeds,
         out=options.out or f"runs/compare-{settings.name}",
-        jobs=options.jobs or min(2, os.cpu_count() or 1),
+        jobs=options.jobs or (MOST_JOBS if options.on else min(2, os.cpu_count() or 1)),
+        on=options.on,
         from_scratch=options.from_scratch,
         rows=rows,
     )
@@ -204,6 +205,15 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def playground(options: argparse.Namespace) -> int:
+    """Write a page that runs a recurrent run's actor and critic in the browser."""
+    from seqcritic.analysis.playground import playground as run
+
+    _check_outs([options.out], (".html",))
+    print(run(options.run, options.out, examples=options.example, half=options.half))
+    return 0
+
+
 def diagnose(options: argparse.Namespace) -> int:
     """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
     _check_outs(options.out)
@@ -321,7 +331,7 @@ def _check_outs(outs: list[str], endings: Sequence[str] = (".html", ".json")) ->
     for out in outs:
         path = Path(out)
         if path.suffix not in endings:
-            known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+            known = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
             raise UserError(f"--out: {out}: give a file that ends in {known}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
+from typing import Protocol
 
 from seqcritic.comparing.plan import PlannedRun
 from seqcritic.contracts.score import Score
@@ -27,10 +28,27 @@ from seqcritic.training.train import PARENT_VARIABLE, is_finished, stop_signals
 POLL_SECONDS = 0.5
 
 
+class Job(Protocol):
+    """A run that was started somewhere: what `Jobs` asks of a process."""
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Ask it to checkpoint and leave."""
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit code."""
+
+
+Start = Callable[[PlannedRun, Settings], Job]
+
+
 class Jobs:
     """Starts runs as their needs are met, at most `num_parallel` at a time, and stops all of them when one fails.
 
-    With `may_diverge`, a row whose numbers stop being finite is no fault: what needs it is left out, the others go on.
+    `start` starts one, by default as a process of this machine. With `may_diverge`, a row whose numbers stop being
+    finite is no fault: what needs it is left out, the others go on.
     """
 
     def __init__(
@@ -39,11 +57,13 @@ class Jobs:
         settings_of: Callable[[PlannedRun], Settings],
         num_parallel: int,
         may_diverge: bool = False,
+        start: Start | None = None,
     ) -> None:
         self.waiting = list(runs)
         self.settings_of = settings_of
         self.num_parallel = num_parallel
         self.may_diverge = may_diverge
+        self.start = start
         self.running: dict[Path, _Running] = {}
         self._bars = ExitStack()
 
@@ -79,7 +99,7 @@ class Jobs:
                 total = sum(getattr(settings.phases, phase).updates for phase in planned_phases(settings))
                 made = read_metrics(run.folder)[-1:]  # by an earlier command, before it was stopped
                 bar = Bar(_name(run), total, start=made[0]["total_updates"] if made else 0)
-                process = _start(run, settings)
+                process = (self.start or _start)(run, settings)
                 score = build_score(settings)
                 self.running[run.folder] = _Running(run, process, self._bars.enter_context(bar), score)
                 log.info(f"{_name(run)}: starting, {total} updates")
@@ -102,7 +122,7 @@ class Jobs:
                 # What would begin with a diverged critic has nothing to begin with.
                 self.waiting = [other for other in self.waiting if folder not in other.needs]
                 continue
-            lines = _log_path(run).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            lines = log_path(folder).read_text(encoding="utf-8", errors="replace").strip().splitlines()
             message = f"{run.title} (seed {run.seed}) ended with exit code {code}: {lines[-1] if lines else ''}"
             raise NonFiniteError(message) if code == NonFiniteError.exit_code else UserError(message)
 
@@ -127,32 +147,48 @@ class _Running:
     """A run that trains, and what is shown of it."""
 
     run: PlannedRun
-    process: Popen[bytes]
+    process: Job
     bar: Bar
     score: Score
 
 
-def _start(run: PlannedRun, settings: Settings) -> Popen[bytes]:
-    """Start `seqcritic train` on a run; its output goes to a log beside the run's folder."""
+def _start(run: PlannedRun, settings: Settings) -> Job:
+    """Start a run on this machine."""
+    config = write_config(run, settings)
+    try:
+        return start_process(config, run.folder)
+    except OSError as error:
+        raise UserError(f"out: cannot write beside {config}: {error.strerror or error}") from None
+
+
+def write_config(run: PlannedRun, settings: Settings) -> Path:
+    """Write the settings of a run beside its folder."""
     config = run.folder.with_name(f"{run.folder.name}.yaml")
     try:
         config.parent.mkdir(parents=True, exist_ok=True)
         write_settings(settings, config)
-        with _log_path(run).open("ab") as output:
-            return Popen(
-                [sys.executable, "-m", "seqcritic", "train", str(config), "--out", str(run.folder)],
-                stdin=DEVNULL,
-                stdout=output,
-                stderr=output,
-                # A run whose comparison is gone stops by itself.
-                env=os.environ | {PARENT_VARIABLE: str(os.getpid())},
-            )
     except OSError as error:
         raise UserError(f"out: cannot write {config}: {error.strerror or error}") from None
+    return config
 
 
-def _log_path(run: PlannedRun) -> Path:
-    return run.folder.with_name(f"{run.folder.name}.log")
+def start_process(config: Path, folder: Path, workplace: str | None = None) -> Popen[bytes]:
+    """Start `seqcritic train` on a run; its output goes to a log beside the run's folder."""
+    with log_path(folder).open("ab") as output:
+        return Popen(
+            [sys.executable, "-m", "seqcritic", "train", str(config), "--out", str(folder)],
+            stdin=DEVNULL,
+            stdout=output,
+            stderr=output,
+            # A run whose comparison is gone stops by itself.
+            env=os.environ | {PARENT_VARIABLE: str(os.getpid())},
+            cwd=workplace,
+        )
+
+
+def log_path(folder: Path) -> Path:
+    """Return where a run's process writes what it says."""
+    return folder.with_name(f"{folder.name}.log")
 
 
 def _name(run: PlannedRun) -> str:

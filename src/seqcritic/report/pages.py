@@ -82,7 +82,7 @@ def render_page(comparison: Comparison) -> str:
             (Piece(Kind.MISSING, "", "missing"), "only the reference has it"),
         ],
     }
-    return _compose("comparison.html", ("page.css", "curves.css", "examples.css"), ("shared.js", "page.js"), content)
+    return compose("comparison.html", ("page.css", "curves.css", "examples.css"), ("shared.js", "page.js"), content)
 
 
 def render_diagnosis(diagnosis: Diagnosis) -> str:
@@ -105,7 +105,7 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
         ],
         "environment": diagnosis.environment,
     }
-    return _compose("diagnosis.html", ("page.css", "curves.css"), (), content)
+    return compose("diagnosis.html", ("page.css", "curves.css"), (), content)
 
 
 def render_values(table: ValueTable) -> str:
@@ -147,12 +147,12 @@ def render_values(table: ValueTable) -> str:
         "chosen_sign": CHOSEN_SIGN,
         "next_sign": NEXT_SIGN,
     }
-    return _compose(
+    return compose(
         "values.html", ("page.css", "curves.css", "examples.css", "values.css"), ("shared.js", "values.js"), content
     )
 
 
-def _compose(template: str, styles: Sequence[str], scripts: Sequence[str], content: Mapping[str, object]) -> str:
+def compose(template: str, styles: Sequence[str], scripts: Sequence[str], content: Mapping[str, object]) -> str:
     """Fill a template, and put the style sheets and the scripts of these names into it."""
     code = "\n".join(_read_piece(name) for name in scripts)
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
