@@ -16,9 +16,9 @@ from seqcritic.methods.build import build_method, build_networks
 from seqcritic.methods.experience import gather_experience
 from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.methods.policy_evaluation import CriticTraining
-from seqcritic.models.gru.recurrence import use_plain_loops
 from seqcritic.settings.io import settings_from
 from seqcritic.settings.tree import Settings
+from seqcritic.tensors.plain_loops import use_plain_loops
 
 NUM_TOKENS = 6
 

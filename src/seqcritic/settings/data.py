@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
@@ -81,8 +82,32 @@ class PairFiles(Section):
     target: Paths = Field((), description="their translations: as many files, with as many lines")
     pairs: Paths = Field(
         (),
-        description="files with both sides: .tsv (two columns) or .jsonl (source, target or a list of them), or .gz",
+        description="files with both sides: .tsv (two columns); .csv, .jsonl or .parquet, whose columns data.columns "
+        "names; all but the last or .gz. Or a folder of sounds, each with its .txt",
     )
+
+
+class ColumnSettings(Section):
+    """What the two sides are called in files and datasets with named columns; `a.b` is the field b of the column a."""
+
+    source: str = Field("source", description="of sounds: the path, told from the file's folder, or the sound itself")
+    target: str = Field("target", description="one text, or a list of references of which the first is learnt from")
+
+
+class DatasetSettings(Section):
+    """A dataset of the library `datasets`, for the splits that have no files of their own."""
+
+    name: str = Field(description="a folder that save_to_disk has written, one of data files, or a name of the hub")
+    config: str | None = Field(None, description="which of several configurations, as de-en")
+    train: str = Field("train", description="what the split is called there")
+    valid: str = "validation"
+    test: str = "test"
+
+    @field_validator("name")
+    @classmethod
+    def _from_the_root(cls, value: str) -> str:
+        # The run's folder tells it, and may be read from elsewhere.
+        return str(Path(value).resolve()) if Path(value).is_dir() else value
 
 
 class TokenSettings(Section):
@@ -113,6 +138,8 @@ class TranslationSettings(Section):
     train: PairFiles = PairFiles()
     valid: PairFiles = PairFiles()
     test: PairFiles = PairFiles()
+    columns: ColumnSettings = ColumnSettings()
+    dataset: DatasetSettings | None = None
     source_tokens: TokenSettings = TokenSettings()
     target_tokens: TokenSettings = TokenSettings()
     origin: str = Field("", description="the command that makes these files, told where one of them is missing")

@@ -22,10 +22,11 @@ from seqcritic.models.gru.attention import Attention, EncoderMemory
 from seqcritic.models.gru.dropout import Masks, draw_masks, masked
 from seqcritic.models.gru.lookup import project_table, project_tokens
 from seqcritic.models.gru.output_layer import build_output_layer
-from seqcritic.models.gru.recurrence import attended_scan, plain_loops
+from seqcritic.models.gru.recurrence import attended_scan
 from seqcritic.native.kernels import Kernels, kernels_for
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.packing import pack
+from seqcritic.tensors.plain_loops import plain_loops
 from seqcritic.tensors.rows import Shared
 
 

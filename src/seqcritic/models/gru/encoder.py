@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from seqcritic.models.gru.actors_vectors import TokenEmbedding
 from seqcritic.models.gru.dropout import Masks, masked
 from seqcritic.models.gru.lookup import project_both_ways, project_vectors
-from seqcritic.models.gru.recurrence import gated_scan, plain_loops
+from seqcritic.models.gru.recurrence import gated_scan
 from seqcritic.tensors.packing import gather_rows, pack, scatter_rows
+from seqcritic.tensors.plain_loops import plain_loops
 
 
 class BidirectionalEncoder(nn.Module):
