@@ -137,6 +137,10 @@ def test_what_is_no_file_is_told_before_anything_is_read(tmp_path: Path) -> None
     bad, missing = write(tmp_path / "bad.tsv", "one column\n"), str(tmp_path / "missing.tsv")
     told = f"data.train.pairs: no such file: {missing}; check the path, or give data.train.pairs=FILE if it has moved"
     assert fault(PairFiles(pairs=(bad, missing))) == told
+    with pytest.raises(
+        UserError, match=r"make it by 'seqcritic prepare x', or give data\.test\.pairs=FILE if it has moved"
+    ):
+        list(read_pairs(PairFiles(pairs=(missing,)), "data.test", "seqcritic prepare x"))
     assert "is a folder" in fault(PairFiles(pairs=(bad, str(tmp_path))))
     pipe = tmp_path / "pipe.tsv"
     os.mkfifo(pipe)

@@ -21,6 +21,7 @@ from support import (
     method_overrides,
     outcome,
     records,
+    slow_but,
     train_here,
     updates_done,
     wait_until,
@@ -28,13 +29,14 @@ from support import (
 )
 
 LABELS = (*METHODS, "reinforce+likelihood", "reinforce-critic+likelihood")
+QUICK = ("actor-critic+likelihood", "ppo", "minimum-risk", "reinforce", "beam-search-optimization", "dagger")
 RARELY = ["training.checkpoint_seconds=1000", "training.log_every=1", "training.evaluate_every=50"]
 FEW = ["phases.actor.updates=3", "phases.critic.updates=3", "phases.train.updates=6"]
 DROPOUT = ["actor.dropout=0.2", "critic.dropout=0.2"]
 EXACT = [*FEW, *DROPOUT, *RARELY, "precision=float64"]
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", slow_but(QUICK, LABELS))
 def test_two_batches_do_what_one_of_twice_the_size_does(label: str, recipe: Path, tmp_path: Path):
     overrides = [*method_overrides(label), *EXACT]
     whole = train_here(recipe, tmp_path / "whole", *overrides, "training.batch=8")

@@ -33,12 +33,14 @@ from support import (
     outcome,
     quiet_environment,
     records,
+    slow_but,
     train_here,
     updates_done,
     wait_until,
     write_recipe,
 )
 
+QUICK = ("actor-critic+likelihood", "ppo", "minimum-risk", "reinforce+likelihood", "beam-search-optimization")
 LABELS = (*METHODS, "reinforce+likelihood", "reinforce-critic+likelihood")
 PHASES = ["phases.actor.updates=14", "phases.critic.updates=12", "phases.train.updates=24"]  # 50 updates
 FEW = ["phases.actor.updates=4", "phases.critic.updates=4", "phases.train.updates=8"]
@@ -59,7 +61,7 @@ def compare(recipe: Path, folder: Path, overrides: list[str], **options: object)
     return differences(one, two)
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", slow_but(QUICK, LABELS))
 def test_two_processes_do_what_one_does_with_twice_the_batch(label: str, recipe: Path, tmp_path: Path):
     dropout = ["actor.dropout=0.2", "critic.dropout=0.2"]
     overrides = [*method_overrides(label), *PHASES, *dropout, "precision=float64"]

@@ -107,6 +107,7 @@ def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
     Buffers, such as running means or tables, are copied as they are.
     """
     ours, theirs = trained_weights(target), trained_weights(online)
+    # All weights in two calls: one by one, small tensors would cost more in calls than in arithmetic.
     torch._foreach_mul_(ours, 1 - rate)
     torch._foreach_add_(ours, theirs, alpha=rate)
     for own, their in zip(target.buffers(), online.buffers(), strict=True):

@@ -288,7 +288,7 @@ class PairsFromFiles(PairsTask):
         if self._in_dataset(split):
             self._dataset(split)
         else:
-            named_files(getattr(self.settings, split), self._name(split))
+            named_files(getattr(self.settings, split), self._name(split), self.settings.origin)
 
     def _read(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of a split in their order."""
@@ -297,7 +297,7 @@ class PairsFromFiles(PairsTask):
             rows = enumerate(self._dataset(split), start=1)
             found: Iterator[Pair] = map(clean_pair, read_rows(rows, columns, f"{name}: row", ""))
         else:
-            found = read_pairs(getattr(self.settings, split), name, columns)
+            found = read_pairs(getattr(self.settings, split), name, columns, self.settings.origin)
         if not self._has_features:
             return found
         return (locate_sound(pair, self._place(split, pair)) for pair in found)
@@ -340,7 +340,7 @@ class PairsFromFiles(PairsTask):
         signatures: list[dict[str, Any]] = []
         if self.settings.columns != ColumnSettings():
             signatures.append({"columns": self.settings.columns.model_dump()})
-        named = named_files(self.settings.train, "data.train")
+        named = named_files(self.settings.train, "data.train", self.settings.origin)
         return signatures + [self._signature(path, setting) for path, setting in named]
 
     def _signature(self, path: str, setting: str) -> dict[str, Any]:

@@ -36,10 +36,11 @@ class Pair(NamedTuple):
         return (self.target, *self.further)
 
 
-def named_files(files: PairFiles, key: str) -> list[tuple[str, str]]:
+def named_files(files: PairFiles, key: str, origin: str = "") -> list[tuple[str, str]]:
     """Return all files of a split with the setting that names each, after checking what needs no reading.
 
-    A fault in the last file is better told before the first has been read for minutes.
+    A fault in the last file is better told before the first has been read for minutes. `origin`: the command that makes
+    the files, told where one is missing.
     """
     named = [(path, f"{key}.{field}") for field in ("source", "target", "pairs") for path in getattr(files, field)]
     if not named:
@@ -55,7 +56,8 @@ def named_files(files: PairFiles, key: str) -> list[tuple[str, str]]:
         if not os.path.isfile(path):
             # A pipe is refused too: the text is read several times.
             fault = "not a regular file" if os.path.exists(path) else "no such file"
-            raise UserError(f"{setting}: {fault}: {path}; check the path, or give {setting}=FILE if it has moved")
+            advice = f"make it by '{origin}'" if origin else "check the path"
+            raise UserError(f"{setting}: {fault}: {path}; {advice}, or give {setting}=FILE if it has moved")
     for path in files.pairs:
         if not os.path.isdir(path):
             _format_of(path, f"{key}.pairs")
@@ -69,9 +71,9 @@ def _files_of(path: str, setting: str, pairs: str) -> list[tuple[str, str]]:
     return [(text, setting) for _, text in sounds_with_texts(path, setting)]
 
 
-def read_pairs(files: PairFiles, key: str, columns: ColumnSettings | None = None) -> Iterator[Pair]:
+def read_pairs(files: PairFiles, key: str, columns: ColumnSettings | None = None, origin: str = "") -> Iterator[Pair]:
     """Yield the pairs of a split in the order of its files; `key` is the setting, such as data.train."""
-    named_files(files, key)
+    named_files(files, key, origin)
     columns = ColumnSettings() if columns is None else columns
     for source, target in zip(files.source, files.target, strict=True):
         yield from map(clean_pair, _read_two_files(source, target, key))

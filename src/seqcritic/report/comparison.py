@@ -81,6 +81,7 @@ class Example:
     source: str
     reference: str
     predictions: dict[str, str]
+    further_references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ class TranslationSettings(Section):
     dataset: DatasetSettings | None = None
     source_tokens: TokenSettings = TokenSettings()
     target_tokens: TokenSettings = TokenSettings()
+    origin: str = Field("", description="the command that makes these files, told where one of them is missing")
     maximum_length: Positive = Field(50, description="training pairs with more tokens on a side are left out")
     maximum_ratio: Annotated[float, Field(ge=1, le=LARGEST)] | None = Field(
         None, description="training pairs are left out if one side has so many times the tokens of the other"

@@ -88,7 +88,7 @@ def _write_pretrained(actor: Actor, target: Path, card: str) -> None:
         (temporary / README).write_text(card, encoding="utf-8")
         temporary.rename(target)
     except OSError as error:
-        raise UserError(f"--out: cannot write {target}: {error.strerror or error}") from None
+        raise UserError(f"out: cannot write {target}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -20,7 +20,7 @@ from seqcritic.methods.build import assemble_networks
 from seqcritic.models.build import build_critic
 from seqcritic.settings.io import load_recipe
 from seqcritic.training.checkpoint import CheckpointFolder, read_description, read_tensors
-from support import outcome, run, start, updates_done, wait_until
+from support import outcome, run, slow_but, start, updates_done, wait_until
 from tiny_models import make_model
 from tiny_texts import (
     FRAMES,
@@ -94,7 +94,7 @@ def test_every_family_is_trained_by_every_method(family: str, method: str, tmp_p
     assert all(math.isfinite(value) for value in watch.measurements.values())
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", slow_but(["t5", "llama"], FAMILIES))
 def test_a_run_is_resumed_to_the_bit(family: str, tmp_path: Path):
     whole = compose(make_actor(family), tmp_path / "whole", "actor-critic+likelihood").train()
     for updates in (3, 8, 13):
@@ -138,7 +138,7 @@ def recipe_of(family: str, tmp_path: Path, *more: str) -> list[str]:
     return ["tatoeba-de-en", *phases, *sizes, *usual, *template, *named, *write_pairs(tmp_path), *more]
 
 
-@pytest.mark.parametrize("family", ["bart", "llama"])
+@pytest.mark.parametrize("family", slow_but(["bart"], ["bart", "llama"]))
 def test_a_recipe_is_killed_resumed_evaluated_and_exported_to_plain_transformers(family: str, tmp_path: Path):
     arguments = recipe_of(family, tmp_path, "method.name=actor-critic", "method.likelihood_weight=0.1")
     whole = seqcritic.train(load_recipe(arguments[0], arguments[1:]), tmp_path / "whole")
