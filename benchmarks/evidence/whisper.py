@@ -127,12 +127,10 @@ def main() -> None:
     before = train(with_method(load_recipe(str(RECIPE), [*given, *nothing]), "likelihood"), options.runs / "before")
     rows = {"before": figures(before)}
     _, folder = compare(settings, settings.compare.methods, out=options.runs / "compared")
-    start = next(path for path in sorted(folder.glob("seed-1/*")) if path.name.startswith("actor"))
-    rows["fine-tuned start"] = figures(start)
-    for method in settings.compare.methods:
-        rows[method] = figures(folder / "seed-1" / method)
+    for name, run in {"fine-tuned start": "actor", **{method: method for method in settings.compare.methods}}.items():
+        rows[name] = figures(folder / "seed-1" / run)
     record = {
-        "settings": {name: overrides for name in ("overrides",)},
+        "overrides": overrides,
         "sizes": {name: getattr(options, name) for name in SPLITS},
         "seconds_of_the_last_call": round(time.monotonic() - started),
         "environment": environment(),
