@@ -136,9 +136,9 @@ def try_installed(wheel: Path, python: str, folder: Path) -> None:
         require(kernels is not None and kernels[1].startswith("yes") == has_compiler, f"native kernels: {told}")
         run(seqcritic, "compare", "demo", *DEMO, "--out", "runs/demo", "--jobs", "1", cwd=work, env=environment)
         require((work / "runs/demo/report.html").is_file(), "the demo wrote no report")
-        answers = run(seqcritic, "predict", "spelling-paper", cwd=work, env=environment, text=LINES)
-        require(len(answers.splitlines()) == LINES.count("\n"), f"predict said {answers!r}")
-        predictions.add(answers)
+        said = run(seqcritic, "predict", "spelling-paper", cwd=work, env=environment, text=LINES)
+        require(len(said.splitlines()) == LINES.count("\n"), f"predict said {said!r}")
+        predictions.add(said)
         say(f"Python {folder.name}, {how} a compiler: demo and predict ({told_torch(told)})")
     require(len(predictions) == 1, f"a compiler changes predictions: {predictions}")
 
