@@ -42,7 +42,7 @@ class PageNetwork(NamedTuple):
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Tokens that are no part of an answer: what ends it, what stands after the end, what stands for the unknown."""
+    """The ids of the begin, end, padding and unknown tokens; several tokens may end an answer."""
 
     end: tuple[int, ...]
     padding: int
@@ -190,7 +190,7 @@ class Actor(nn.Module, ABC):
 
     @classmethod
     def build_codec(cls, settings: ActorSettings) -> Codec | None:
-        """The codec that the actor of these settings brings along; None: the data has its own."""
+        """The codec of the actor itself, as a pretrained model has one; None: the task's codec is used."""
         return None
 
     def save_pretrained(self, folder: Path) -> None:
