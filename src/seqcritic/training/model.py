@@ -120,7 +120,8 @@ class Model:
     @torch.no_grad()
     def _log_probabilities(self, sources: Tensor, mask: Tensor, texts: Sequence[str]) -> Tensor:
         """Return log p(text | source) [B] of texts for encoded sources [B, S]."""
-        tokens, counted = (each.to(sources.device) for each in pad(self.codec.encode_references(texts)))
+        given = (sources, mask, *pad(self.codec.encode_references(texts)))
+        sources, mask, tokens, counted = (each.to(self.actor.device) for each in given)
         features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
         return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
 
