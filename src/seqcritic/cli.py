@@ -170,6 +170,12 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="at most N tokens a prediction, its end counted (default: by its source, the model's settings length.*)",
     )
     predict.add_argument(
+        "--margin",
+        type=float,
+        metavar="NATS",
+        help="of a spelling model: leave a piece of a line alone unless its correction is likelier by so many nats",
+    )
+    predict.add_argument(
         "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
     )
     inspect = commands.add_parser(

@@ -92,6 +92,8 @@ def predict(options: argparse.Namespace) -> int:
     from seqcritic.training.model import load_model
 
     _check_search(options)
+    if options.nbest and options.margin is not None:
+        raise UserError("--nbest: --margin chooses between the first and the line itself; take one of the two")
     if options.nbest and options.mbr:
         raise UserError("--nbest: --mbr chooses one prediction; take one of the two")
     if options.nbest and options.nbest > options.beam:
@@ -113,7 +115,9 @@ def predict(options: argparse.Namespace) -> int:
                 for found in model.predict_several(lines, search, options.nbest, options.raw):
                     sys.stdout.write("".join(f"{score:.4f}\t{text}\n" for score, text in found) + "\n")
             else:
-                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search, options.raw)))
+                sys.stdout.write(
+                    "".join(f"{line}\n" for line in model.predict(lines, search, options.raw, options.margin))
+                )
             sys.stdout.flush()
             if bar is not None:
                 bar.update(bar.done + len(lines))

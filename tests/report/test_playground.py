@@ -16,7 +16,7 @@ from test_browser import add_script, dump_page, opening_tag
 
 from seqcritic.analysis import playground as module
 from seqcritic.analysis.inspect import inspect
-from seqcritic.analysis.playground import WeightStore, describe_actor, describe_critic, describe_playground, playground
+from seqcritic.analysis.playground import WeightStore, describe_playground, playground
 from seqcritic.contracts.batch import Batch, pad
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.tokens import WordVocabulary
@@ -87,7 +87,10 @@ def follow_in_python(actor: RecurrentActor, critic: RecurrentCritic, score: Edit
 
 def describe(actor: RecurrentActor, critic: RecurrentCritic, score: EditDistanceScore) -> dict[str, Any]:
     store = WeightStore("float32")
-    networks = {"actor": describe_actor(actor, store), "critic": describe_critic(critic, store)}
+    networks = {
+        "actor": module.describe_network(actor.for_page(), store),
+        "critic": module.describe_critic(critic.for_page(), critic, store),
+    }
     weights = torch.frombuffer(bytearray(store.bytes()), dtype=torch.float32).tolist()
     return {
         "precision": "float32",

@@ -59,7 +59,7 @@ def compare_runs(
 
 
 def _runs_of_row(folder: Path, label: str) -> list[Path]:
-    """Return the runs of one row of a comparison; beside a critic of its own a row has a folder above its run."""
+    """Return the runs of one row of a comparison; a row with its own critic has both in a folder of its own."""
     above = glob.escape(Row(label, label).folder)
     found = [path.parent for below in ("", "*/") for path in folder.glob(f"seed-*/{above}/{below}{CONFIG_FILE}")]
     return sorted(path for path in found if path.name not in CRITICS)
@@ -125,7 +125,7 @@ def _join_signatures(signatures: set[str]) -> str:
 
 
 def _surrogate_note(run: EvaluatedRun) -> str:
-    """Say what a run was rewarded for where that is not the score of the table; nothing where it is."""
+    """Return a note that names the surrogate a run was rewarded by; empty if it was the score of the table."""
     name, _, unit = run.score.surrogate.partition(":")
     reported = run.greedy.score_name
     return f"Rewards are paid by a surrogate, {name} in {unit}; what is reported is {reported}." if name else ""

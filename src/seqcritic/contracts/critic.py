@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from seqcritic.contracts.actor import Actor, Masks
+from seqcritic.contracts.actor import Actor, Masks, PageNetwork
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.parts import CriticSettings, OwnCriticSettings, ResidualOn, construct
 from seqcritic.errors import UserError
@@ -122,6 +122,10 @@ class Critic(nn.Module, ABC):
 
     def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor | None:
         """Weights [B, T, U] with which position t of tokens [B, T] looked at the reference; None: not known."""
+        return None
+
+    def for_page(self) -> PageNetwork | None:
+        """What a page needs to compute the critic in the browser; None: no page knows its equations."""
         return None
 
     def initialise_from(self, actor: Actor) -> None:
