@@ -244,6 +244,25 @@ def test_a_frozen_encoder_stays_and_a_tied_embedding_does_not(tmp_path: Path):
         make_actor("gpt2", freeze=["encoder"])
 
 
+@pytest.mark.parametrize("family", ["bart", "t5"])
+def test_a_frozen_encoder_of_texts_is_kept_and_says_the_same(family: str, tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setenv("SEQCRITIC_CACHE", str(tmp_path))
+    plain, cached = (
+        make_actor(family, freeze=["encoder", "embeddings"], encoder_cache=kept) for kept in (None, "float32")
+    )
+    assert plain.codec is not None
+    tokens = torch.tensor([[5, 6, 7]] * 3)
+    for lines in (["one two three", "two", "four five"], ["two", "six", "six"]):  # padded otherwise the second time
+        sources = plain.codec.encode_sources(lines)
+        expected, found = (actor.score(actor.encode(*sources), tokens)[0].detach() for actor in (plain, cached))
+        assert torch.allclose(found, expected, atol=1e-5, rtol=1e-6)
+    assert len(list(tmp_path.glob("encoded-*/*/*.npy"))) == 4, "a source is read once"
+    dropping = cached.score(cached.encode(*sources, cached.draw_masks(3, torch.Generator())), tokens)[0]
+    assert not torch.allclose(dropping, expected), "the decoder drops units as before"
+    with pytest.raises(UserError, match=r"actor.encoder_cache: .* is trained.*actor.freeze=encoder,embeddings"):
+        make_actor(family, freeze=["encoder"], encoder_cache="float32")
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_layers_computed_again_give_the_same_gradient(family: str, dropout: float, monkeypatch: pytest.MonkeyPatch):
