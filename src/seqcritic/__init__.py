@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqcritic.analysis.diagnose import diagnose
     from seqcritic.analysis.inspect import inspect
+    from seqcritic.analysis.playground import playground
     from seqcritic.analysis.state_values import StateValues
     from seqcritic.comparing.compare import compare
     from seqcritic.comparing.gather import compare_runs
@@ -75,6 +76,7 @@ _MODULES = {
     "load_model": "training.model",
     "load_recipe": "settings.io",
     "pairs": "data.pairs_in_memory",
+    "playground": "analysis.playground",
     "recipe_names": "settings.io",
     "register_actor": "contracts.registry",
     "register_critic": "contracts.registry",
@@ -120,6 +122,7 @@ __all__ = [
     "load_recipe",
     "losses",
     "pairs",
+    "playground",
     "recipe_names",
     "register_actor",
     "register_critic",

@@ -170,6 +170,12 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="at most N tokens a prediction, its end counted (default: by its source, the model's settings length.*)",
     )
     predict.add_argument(
+        "--margin",
+        type=float,
+        metavar="NATS",
+        help="of a spelling model: leave a piece of a line alone unless its correction is likelier by so many nats",
+    )
+    predict.add_argument(
         "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
     )
     inspect = commands.add_parser(
@@ -185,6 +191,15 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--top", type=up_to(WIDEST), default=3, metavar="K", help="tokens at each step (default 3)")
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     _add_device(inspect)
+    play = commands.add_parser(
+        "playground", help="write a page that runs actor and critic (GRU) in the browser, offline"
+    )
+    play.add_argument("run", metavar="RUN", help=run_help)
+    play.add_argument("--out", required=True, metavar="FILE.html", help="the page")
+    play.add_argument("--half", action="store_true", help="round weights to 16 bits: half the page, another model")
+    play.add_argument(
+        "--example", nargs=2, action="append", default=[], metavar=("SOURCE", "REFERENCE"), help="to offer; repeatable"
+    )
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument(
         "runs", nargs="+", metavar="RUN|data.key=value", help="runs, or one comparison; and other text than theirs"

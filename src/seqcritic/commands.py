@@ -92,6 +92,8 @@ def predict(options: argparse.Namespace) -> int:
     from seqcritic.training.model import load_model
 
     _check_search(options)
+    if options.nbest and options.margin is not None:
+        raise UserError("--nbest: --margin chooses between the first and the line itself; take one of the two")
     if options.nbest and options.mbr:
         raise UserError("--nbest: --mbr chooses one prediction; take one of the two")
     if options.nbest and options.nbest > options.beam:
@@ -113,7 +115,9 @@ def predict(options: argparse.Namespace) -> int:
                 for found in model.predict_several(lines, search, options.nbest, options.raw):
                     sys.stdout.write("".join(f"{score:.4f}\t{text}\n" for score, text in found) + "\n")
             else:
-                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search, options.raw)))
+                sys.stdout.write(
+                    "".join(f"{line}\n" for line in model.predict(lines, search, options.raw, options.margin))
+                )
             sys.stdout.flush()
             if bar is not None:
                 bar.update(bar.done + len(lines))
@@ -202,6 +206,15 @@ def inspect(options: argparse.Namespace) -> int:
     print_values(table)
     if options.out:
         _write_page(options.out, render_values(table))
+    return 0
+
+
+def playground(options: argparse.Namespace) -> int:
+    """Write a page that runs a recurrent run's actor and critic in the browser."""
+    from seqcritic.analysis.playground import playground as run
+
+    _check_outs([options.out], (".html",))
+    print(run(options.run, options.out, examples=options.example, half=options.half))
     return 0
 
 
@@ -322,7 +335,7 @@ def _check_outs(outs: list[str], endings: Sequence[str] = (".html", ".json")) ->
     for out in outs:
         path = Path(out)
         if path.suffix not in endings:
-            known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+            known = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
             raise UserError(f"--out: {out}: give a file that ends in {known}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

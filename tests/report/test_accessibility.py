@@ -10,8 +10,10 @@ from test_browser import dump_page, opening_tag
 from test_values import paper_table
 from test_values_page import spelled_table
 
+from seqcritic.analysis.playground import describe_playground
 from seqcritic.report.comparison import Comparison
 from seqcritic.report.pages import render_page, render_values
+from seqcritic.report.playground import render_playground
 
 AXE = Path(__file__).parents[2] / ".npm/node_modules/axe-core/axe.min.js"  # put there by .ci/run
 DARK, LIGHT = "--blink-settings=preferredColorScheme=0", "--blink-settings=preferredColorScheme=1"
@@ -63,6 +65,12 @@ def test_the_report(comparison: Comparison, tmp_path: Path, width: int, dark: bo
 @LOOKS
 def test_the_page_of_values(tmp_path: Path, width: int, dark: bool) -> None:
     assert list_faults(render_values(paper_table()), tmp_path, width, dark) == []
+
+
+@LOOKS
+def test_the_playground(finished_run: Path, tmp_path: Path, width: int, dark: bool) -> None:
+    page = render_playground(describe_playground(finished_run))
+    assert list_faults(page, tmp_path, width, dark) == []
 
 
 def test_the_page_of_more_characters_than_a_line_holds(tmp_path: Path) -> None:

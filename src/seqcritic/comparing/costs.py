@@ -29,7 +29,7 @@ FEWEST_ROUNDS = 5
 
 
 def with_costs(settings: Settings, labels: Sequence[str], folder: Path, task: Task) -> Settings:
-    """Return the settings with the cost of every update that a comparison of these methods counts.
+    """Return the settings with the cost of an update of each of these methods, and of the critic.
 
     What compare.costs gives is taken, the rest is read from the folder, and what is in neither is measured and written
     there.
@@ -62,7 +62,7 @@ def rows_with_costs(settings: Settings, rows: Sequence[Row], folder: Path, task:
 
 
 def _unknown_costs(settings: Settings, row: Row) -> dict[str, tuple[Settings, str]]:
-    """Return the settings of a row and whose cost its own replaces, by the name in the file, where it gives none."""
+    """Return, by their names in the file, the costs that a row does not give: its settings and the cost varied."""
     own = row.settings(settings)
     names = {str(row): row.method} | ({f"{row} (critic)": CRITIC} if row.own_critic and critic_of(own) else {})
     return {name: (own, cost) for name, cost in names.items() if f"compare.costs.{cost}" not in row.overrides}
@@ -96,7 +96,7 @@ def needed_costs(settings: Settings, labels: Sequence[str]) -> list[str]:
 
 
 def describe_costs(given: Settings, settings: Settings, rows: Sequence[Row]) -> str:
-    """Return which costs were counted with, and where each is from."""
+    """Return a sentence that lists the costs used and says which were measured."""
 
     def write(names: list[str]) -> str:
         return ", ".join(f"{name} {settings.compare.cost(name):.2f}" for name in names)
@@ -113,7 +113,7 @@ def describe_costs(given: Settings, settings: Settings, rows: Sequence[Row]) -> 
 
 
 def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], dict[str, float]]) -> dict[str, float]:
-    """Return costs by name: those the folder keeps and, measured and kept there from now on, the others."""
+    """Return costs by name from the folder's file; those it lacks are measured and added to it."""
     path = folder / COSTS_FILE
     stored = _read(path) if wanted else {}
     if missing := [name for name in wanted if name not in stored]:
@@ -126,7 +126,7 @@ def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], 
 def _measure(
     settings: Settings, names: list[str], task: Task, variants: Mapping[str, tuple[Settings, str]] | None = None
 ) -> dict[str, float]:
-    """Return the costs of these updates, those of methods relative to likelihood's.
+    """Measure the costs of updates by name, in updates of likelihood.
 
     Variants have settings of their own and are timed beside what they vary, whose cost is known.
     """

@@ -59,7 +59,7 @@ def compare_runs(
 
 
 def _runs_of_row(folder: Path, label: str) -> list[Path]:
-    """Return the runs of one row of a comparison; beside a critic of its own a row has a folder above its run."""
+    """Return the runs of one row of a comparison; a row with its own critic has both in a folder of its own."""
     above = glob.escape(Row(label, label).folder)
     found = [path.parent for below in ("", "*/") for path in folder.glob(f"seed-*/{above}/{below}{CONFIG_FILE}")]
     return sorted(path for path in found if path.name not in CRITICS)
@@ -125,7 +125,7 @@ def _join_signatures(signatures: set[str]) -> str:
 
 
 def _surrogate_note(run: EvaluatedRun) -> str:
-    """Say what a run was rewarded for where that is not the score of the table; nothing where it is."""
+    """Return a note that names the surrogate a run was rewarded by; empty if it was the score of the table."""
     name, _, unit = run.score.surrogate.partition(":")
     reported = run.greedy.score_name
     return f"Rewards are paid by a surrogate, {name} in {unit}; what is reported is {reported}." if name else ""
@@ -172,7 +172,7 @@ def _num_updates(folder: Path) -> int:
 
 
 def _curve(label: str, folder: Path, field: str) -> Curve:
-    """Return the scores in a field for the method itself, or for the pre-training where there is nothing else."""
+    """Return the curve of a field of the metrics: of joint training, or of pre-training if there was no other."""
     records = [record for record in read_metrics(folder) if field in record]
     chosen = [record for record in records if record["phase"] == "train"] or records
     points = tuple(Point(record["compute"], record["update"], record[field]) for record in chosen)
@@ -218,6 +218,7 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
             first.sources[row],
             first.references[row],
             {label: evaluation.predictions[row] for label, evaluation in evaluations.items()},
+            () if first.further_references is None else first.further_references[row],
         )
         for row in rows
     )

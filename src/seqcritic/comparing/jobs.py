@@ -92,6 +92,7 @@ class Jobs:
             if not all(is_finished(folder) for folder in run.needs):
                 continue
             self.waiting.remove(run)
+            # Only now: how many updates a row may make depends on what its critic has cost.
             settings = self.settings_of(run)
             check_settings(run.folder, settings)
             if not is_finished(run.folder):
@@ -118,6 +119,7 @@ class Jobs:
             if code == 0:
                 continue
             if diverged:
+                # What would begin with a diverged critic has nothing to begin with.
                 self.waiting = [other for other in self.waiting if folder not in other.needs]
                 continue
             lines = log_path(folder).read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -133,6 +135,7 @@ class Jobs:
     def _stop(self) -> None:
         """Ask the running processes to checkpoint and leave, and wait for them."""
         for job in self.running.values():
+            # All are asked before any is waited for: they write their checkpoints side by side.
             job.process.send_signal(signal.SIGTERM)
         for job in self.running.values():
             job.process.wait()
@@ -177,6 +180,7 @@ def start_process(config: Path, folder: Path, workplace: str | None = None) -> P
             stdin=DEVNULL,
             stdout=output,
             stderr=output,
+            # A run whose comparison is gone stops by itself.
             env=os.environ | {PARENT_VARIABLE: str(os.getpid())},
             cwd=workplace,
         )

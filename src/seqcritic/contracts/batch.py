@@ -68,7 +68,7 @@ class RawTexts:
         return self._read(self.read_references)
 
     def _read(self, read: Callable[[list[int]], list[Text]]) -> list[Text]:
-        """Return what stands at the rows; one that stands several times is read once."""
+        """Return the texts of the rows; each different row is read once."""
         different, indices = torch.unique(self.rows, return_inverse=True)
         found = read(different.tolist())
         return [found[index] for index in indices.tolist()]

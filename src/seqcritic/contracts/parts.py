@@ -92,7 +92,7 @@ class OwnCriticSettings(CriticSettings):
 
 
 def part_settings(values: Any, registry: Registry[Any], base: type[Part], own: type[Part]) -> Part:
-    """Return the section of a part, of the class that its kind has; `own` where that has none."""
+    """Validate the section of a part by the settings class of its kind, or by `own` if the kind has none."""
     if isinstance(values, base):
         return values
     kind = values.get("kind", base.model_fields["kind"].default) if isinstance(values, dict) else None
@@ -134,7 +134,7 @@ def part_class(registry: Registry[Kind], kind: str) -> type[Kind]:
 
 
 def construct(kind: type[Kind], arguments: dict[str, Any], generator: torch.Generator) -> Kind:
-    """Return an object of a user's own class; torch's own generator, from which it draws, is seeded by the run's."""
+    """Return an object of a user's own class. Its weights follow from the run's seed, by torch's own generator."""
     import torch
 
     with torch.random.fork_rng():

@@ -141,7 +141,7 @@ class Score(ABC):
 
     @classmethod
     def build(cls, options: ScoreOptions) -> Self:
-        """The score for texts and settings such as these."""
+        """Build the score from its options."""
         return cls()
 
     def read_corpus(self, read: Callable[[], Sequence[Sequence[list[int]]]]) -> None:
@@ -166,7 +166,7 @@ class Score(ABC):
         return min(max(2, 3 - math.floor(math.log10(abs(value)))), 9)
 
     def reward_unit(self, batch: Scorable) -> Tensor:
-        """What of R is one whole [B], by which sums of several scores divide: |Y| where R is times |Y|; here 1."""
+        """The R of a perfect prediction [B], by which sums of several scores divide; here 1."""
         return torch.ones(len(batch), dtype=torch.float64, device=batch.predictions.device)
 
     @abstractmethod
@@ -209,14 +209,14 @@ class Score(ABC):
 
 
 def hold_last(prefixes: Tensor, lengths: Tensor) -> Tensor:
-    """Prefix scores [B, T + 1] with those beyond the lengths [B] replaced by the last one that counts."""
+    """Prefix scores [B, T + 1] with those beyond the lengths [B] replaced by that of the whole prediction."""
     steps = torch.arange(prefixes.shape[1], device=prefixes.device)
     # So that differences after the end are 0, whatever stands in the padding.
     return prefixes.gather(1, torch.minimum(steps, lengths[:, None]))
 
 
 def rewards_from_prefixes(prefixes: Tensor, mask: Tensor) -> Tensor:
-    """Rewards r_t = R(Ŷ_1..t) − R(Ŷ_1..t-1) [B, T] from prefix scores [B, T + 1] and the mask [B, T] of what counts.
+    """Rewards r_t = R(Ŷ_1..t) − R(Ŷ_1..t-1) [B, T] from prefix scores [B, T + 1] and the mask [B, T].
 
     They sum to R(Ŷ), the score of the empty prediction being 0.
     """
@@ -224,7 +224,7 @@ def rewards_from_prefixes(prefixes: Tensor, mask: Tensor) -> Tensor:
 
 
 def rewards_at_end(scores: Tensor, mask: Tensor) -> Tensor:
-    """Rewards [B, T] where all of R(Ŷ) [B] falls on the last token that the mask [B, T] counts."""
+    """Rewards [B, T] that are R(Ŷ) [B] at the last unmasked token and 0 before it."""
     # Also where a prediction was cut and has no end token.
     last = mask & ~torch.nn.functional.pad(mask[:, 1:], (0, 1))
     return scores[:, None] * last

@@ -83,7 +83,7 @@ def _normalisers(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor
 
 
 def collect(columns: list[tuple[Tensor, ...]], batch: int, padding: int) -> Sample:
-    """Return steps over the rows still alive, each with the fields of a sample, its rows in place of the mask."""
+    """Return the sample made of its steps: of each the rows still alive, and for these the fields of a sample."""
     rows, tokens, distributions, *others = (list(field) for field in zip(*columns, strict=True))
     # Steps have fewer and fewer rows; by these positions they become one packed tensor without a padded copy.
     positions = torch.cat([alive * len(columns) + step for step, alive in enumerate(rows)])

@@ -48,6 +48,7 @@ class RunEvaluation:
     references: list[str]
     predictions: list[str]
     statistics: Array  # [sentences, K], each sentence's summands of the score
+    further_references: list[tuple[str, ...]] | None = None  # beyond the first, where any sentence has such
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, without the sentences."""
@@ -105,6 +106,7 @@ def evaluate_predictions(
         references=evaluation_set.references,
         predictions=predictions,
         statistics=evaluated.statistics,
+        further_references=evaluation_set.further_references,
     )
 
 

@@ -100,7 +100,7 @@ class Experience(Scored):
 
 
 def draw_reward_masks(actor: Actor, batch: Batch, settings: MethodSettings, generator: torch.Generator) -> Masks | None:
-    """Return what is dropped where rewards are learnt from, in drawing as in scoring; None: nothing."""
+    """Return the dropout masks with which samples are drawn and scored; None: no dropout."""
     held = settings.reward_dropout == "held" and actor.repeats_masks
     return actor.draw_masks(len(batch), generator) if held else None
 

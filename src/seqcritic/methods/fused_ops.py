@@ -30,7 +30,7 @@ from torch.autograd.function import once_differentiable
 
 
 def _normalisers(logits: Tensor, probabilities: Tensor) -> Tensor:
-    """log Σ_a exp logit_a, [N, 1], of logits and probabilities [N, V]: logit_a − log p_a, of the largest of both."""
+    """log Σ_a exp logit_a, [N, 1], as logit_a − log p_a of the likeliest token; logits and probabilities are [N, V]."""
     # Softmax has subtracted the largest logit already, so its own probability is the one that cannot have underflowed:
     # no second pass over [N, V] for a logsumexp.
     return logits.amax(dim=1, keepdim=True) - probabilities.amax(dim=1, keepdim=True).log()
@@ -137,7 +137,7 @@ class ChosenAndSpread(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, tokens: Tensor, num_others: int | None) -> tuple[Tensor, Tensor]:
-        """Return twice [N] for values [N, V] and tokens [N].
+        """Return Q_y and the spread, both [N], for values [N, V] and tokens [N].
 
         Where the last of values [N, C + 1] is that of `num_others` tokens, `tokens` are columns.
         """

@@ -119,7 +119,7 @@ def known_values(
     mask: Tensor,
     values: Values,
 ) -> Values | None:
-    """Return what the critic's network adds its values to, of their columns; None where it adds them to nothing.
+    """Return the known part K of the values, with the columns of `values`; None if the critic has `residual_on: none`.
 
     There are `repeats` predictions in tokens [B, T] of each example of the batch.
     """

@@ -62,14 +62,14 @@ class MinimumRiskSettings(Section):
 
 
 def repeated(candidates: Tensor) -> Tensor:
-    """Return [B, K], True where one of the candidates [B, K, T] has stood before."""
+    """Return [B, K], True where a candidate [B, K, T] equals an earlier one of its example."""
     # K is some ten, so that all pairs can be compared.
     same = (candidates[:, :, None] == candidates[:, None]).all(dim=3)  # [B, K, K]
     return same.tril(diagonal=-1).any(dim=2)
 
 
 def risk(log_probabilities: Tensor, scores: Tensor, left_out: Tensor, sharpness: float) -> Tensor:
-    """Return −Σ q R of log-probabilities, scores and what is not in the set, all [B, K], averaged over the examples."""
+    """Return −Σ q R, the mean over examples, from log-probabilities, scores and what is left out, all [B, K]."""
     # A softmax over the set is q: normalising α log p there is what the method means by sharpness.
     weights = torch.softmax((sharpness * log_probabilities).masked_fill(left_out, -torch.inf), dim=1)
     return -(weights * scores).sum(dim=1).mean()

@@ -82,7 +82,7 @@ def render_page(comparison: Comparison) -> str:
             (Piece(Kind.MISSING, "", "missing"), "only the reference has it"),
         ],
     }
-    return _compose("comparison.html", ("page.css", "curves.css", "examples.css"), ("shared.js", "page.js"), content)
+    return compose("comparison.html", ("page.css", "curves.css", "examples.css"), ("shared.js", "page.js"), content)
 
 
 def render_diagnosis(diagnosis: Diagnosis) -> str:
@@ -105,7 +105,7 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
         ],
         "environment": diagnosis.environment,
     }
-    return _compose("diagnosis.html", ("page.css", "curves.css"), (), content)
+    return compose("diagnosis.html", ("page.css", "curves.css"), (), content)
 
 
 def render_values(table: ValueTable) -> str:
@@ -147,12 +147,12 @@ def render_values(table: ValueTable) -> str:
         "chosen_sign": CHOSEN_SIGN,
         "next_sign": NEXT_SIGN,
     }
-    return _compose(
+    return compose(
         "values.html", ("page.css", "curves.css", "examples.css", "values.css"), ("shared.js", "values.js"), content
     )
 
 
-def _compose(template: str, styles: Sequence[str], scripts: Sequence[str], content: Mapping[str, object]) -> str:
+def compose(template: str, styles: Sequence[str], scripts: Sequence[str], content: Mapping[str, object]) -> str:
     """Fill a template, and put the style sheets and the scripts of these names into it."""
     code = "\n".join(_read_piece(name) for name in scripts)
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
@@ -228,20 +228,27 @@ def _write_seeds(row: MethodRow) -> str:
 
 
 def _list_examples(comparison: Comparison, is_correction: bool) -> list[list[dict[str, object]]]:
-    """List the lines of every example: the source, the predictions, and the reference that they are held against."""
-    compare = compare_characters if is_correction else compare_words
+    """List the lines of every example: the source, the predictions, and the references.
+
+    A text is marked where it differs from the nearest of them, as most scores count it.
+    """
+    align = compare_characters if is_correction else compare_words
+
+    def compare(text: str, references: Sequence[str]) -> Difference:
+        return min((align(text, reference) for reference in references), key=lambda each: each.num_edits)
 
     def line(role: str, label: str, content: str, difference: Difference | None = None) -> dict[str, object]:
         return {"role": role, "label": label, "content": content, "difference": difference}
 
     examples = []
     for example in comparison.examples:
-        source, reference, predictions = example.source, example.reference, example.predictions
+        source, predictions = example.source, example.predictions
+        references = (example.reference, *example.further_references)
         labels = [*(label for label in comparison.labels if label in predictions), *predictions]
-        lines = [line("source", "source", source, compare(source, reference) if is_correction else None)]
+        lines = [line("source", "source", source, compare(source, references) if is_correction else None)]
         for label in dict.fromkeys(labels):
-            lines.append(line("prediction", label, predictions[label], compare(predictions[label], reference)))
-        examples.append([*lines, line("reference", "reference", reference)])
+            lines.append(line("prediction", label, predictions[label], compare(predictions[label], references)))
+        examples.append([*lines, *(line("reference", "reference", reference) for reference in references)])
     return examples
 
 

@@ -42,7 +42,7 @@ def measure_seconds(
 ) -> dict[str, float]:
     """Return the median seconds of an update of likelihood and of every label, of which `critic` may be one.
 
-    Labels of `variants` are no methods but settings of their own.
+    `variants` are labels that stand for settings instead of for a method.
     """
     set_up_process(settings.threads)
     clock = _Clock(settings, task)

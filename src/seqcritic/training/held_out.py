@@ -50,6 +50,7 @@ class HeldOut:
         def compute() -> float:
             actor, examples = self._networks.actor, self._examples(split)
             found = evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches)
+            # From the same predictions: what costs is decoding, not scoring.
             if split == "valid":
                 self.other_scores = {
                     name: score_predictions(found.predictions, examples, other).score
@@ -57,6 +58,7 @@ class HeldOut:
                 }
             return found.score
 
+        # All must see the same figure: stopping rules are decided by it in every process.
         return self._processes.from_first(compute)
 
     def measures(self) -> dict[str, float]:
@@ -99,7 +101,7 @@ class HeldOut:
         )
 
     def _examples(self, split: str) -> EvaluationSet:
-        """Return the whole of valid, or the training examples that are evaluated."""
+        """Return the validation set, or the training examples that are evaluated beside it."""
         if split not in self._sets:
             size, task = self._settings.training.train_examples, self._task
             self._sets[split] = task.training_sample(size) if split == "train" else task.evaluation_set(split)

@@ -58,7 +58,7 @@ def weights_generator(settings: Settings) -> torch.Generator:
 
 
 class Learner:
-    """What changes when a run learns."""
+    """The networks, optimisers and generator of a run: all that an update changes."""
 
     def __init__(
         self,
@@ -263,12 +263,12 @@ class _Summed:
     measurements: dict[str, float] = field(default_factory=dict)
     observations: dict[str, Tensor] = field(default_factory=dict)
 
-    def add(self, measurements: Mapping[str, float], observations: Mapping[str, Tensor], share: float) -> None:
-        """Add the means of a part that has this share of the examples."""
+    def add(self, measurements: Mapping[str, float], observations: Mapping[str, Tensor], weight: float) -> None:
+        """Add the means of a part that has this fraction of the examples."""
         for name, value in measurements.items():
-            self.measurements[name] = self.measurements.get(name, 0.0) + value * share
+            self.measurements[name] = self.measurements.get(name, 0.0) + value * weight
         for name, tensor in observations.items():
-            weighted = tensor * share
+            weighted = tensor * weight
             self.observations[name] = self.observations[name] + weighted if name in self.observations else weighted
 
 

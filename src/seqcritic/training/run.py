@@ -123,7 +123,7 @@ class Run:
         self._finish()
 
     def _sharpen(self) -> None:
-        """Make the pre-trained actor as sharp as the settings say, where something is to learn from it; never twice."""
+        """Multiply the pre-trained actor's logits by `method.sharpening`, once, if a method will train it."""
         wanted = self.settings.method.sharpening
         if self.settings.method.name == "likelihood" or self.phases in ([], ["actor"]):
             return
@@ -179,7 +179,7 @@ class Run:
         self._tell("on_update", measurements)
 
     def _located(self, error: NonFiniteError, phase: str, update: int) -> NonFiniteError:
-        """Return the error with where it happened, what is kept, and what to try."""
+        """Return the error with its update and phase, the last good checkpoint, and what to try."""
         kept = self.checkpoints.latest()
         return NonFiniteError(
             f"{error} at update {update} of phase '{phase}'; the last good checkpoint is "
@@ -249,7 +249,7 @@ class Run:
         return {"token_correlation": found}
 
     def _average(self) -> None:
-        """Make the mean of the kept actors the result of the last phase, for better or worse."""
+        """Make the mean of the kept actors the result of the last phase, whether it scores better or not."""
         mean = self.kept.mean()
         if mean is None or self.progress.phase + 1 < len(self.phases):
             return
@@ -374,7 +374,7 @@ class Run:
             progress.compute, progress.seconds = trained["compute"], trained["seconds"]
 
     def _told(self) -> dict[str, Any]:
-        """Return all that a folder of weights says of itself."""
+        """Return the description.json of a folder of weights."""
         return {
             "settings": relative_to_folder(self.folder, self.settings).model_dump(mode="json"),
             "data": self.fingerprint,

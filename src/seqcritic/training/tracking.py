@@ -92,7 +92,7 @@ def read_metrics(folder: Path) -> list[Record]:
 
 
 def _holds_object(line: bytes) -> bool:
-    """Tell whether a line without an end has all of an object, so that it is not one that a kill has cut short."""
+    """Tell whether a last line without a line end is a whole JSON object: if not, a kill has cut it short."""
     try:
         json.JSONDecoder().raw_decode(line.decode())
     except ValueError:
