@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding as look_up
-from torch.nn.functional import linear
 
 from seqcritic.models.gru.actors_vectors import TokenEmbedding
 from seqcritic.models.gru.dropout import masked
+from seqcritic.models.products import are_narrow, linear
 from seqcritic.tensors.packing import gather_rows
 
 
@@ -55,5 +55,9 @@ def project_both_ways(
         both = torch.cat([tokens, tokens[mirrored] + size])
         return look_up(both, tables.flatten(0, 1)).view(2, len(tokens), -1)
     embedded = masked(embedding(tokens), mask, rows)
+    if are_narrow(embedded):
+        # Both directions' products of every token at once, then the second one's in its own order.
+        ahead, back = linear(embedded, weight.flatten(0, 1), bias.flatten()).chunk(2, dim=1)
+        return torch.stack([ahead, gather_rows(back, mirrored)])
     both = torch.stack([embedded, gather_rows(embedded, mirrored)])
     return torch.baddbmm(bias[:, None], both, weight.transpose(1, 2))
