@@ -17,7 +17,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from seqcritic.native.kernels import function_of, switched_off
+from seqcritic.native.kernels import SWITCH, function_of, switched_off
 from seqcritic.native.library import NoLibrary, load
 
 
@@ -95,9 +95,15 @@ def narrow_factor(matrix: Tensor) -> Factor:
     return RoundedFactor(matrix) if products is None else PackedFactor(products, matrix)
 
 
-def has_fast_products() -> bool:
-    """Whether products in bfloat16 are faster here than others."""
-    return not switched_off() and _products() is not None
+def describe() -> str:
+    """Say in a few words whether products in bfloat16 are faster here than others, and if not, why."""
+    if switched_off():
+        return f"no, {SWITCH}=0"
+    try:
+        load("bfloat16")
+    except NoLibrary as error:
+        return f"no, {error}"
+    return "yes, AVX512-BF16" if _products() else "no, the processor has no AVX512-BF16"
 
 
 @cache

@@ -13,6 +13,7 @@ import torch
 
 from seqcritic.errors import UserError
 from seqcritic.models.products import bfloat16_products
+from seqcritic.native import products
 from seqcritic.settings.tree import DeviceName, Precision
 
 
@@ -49,6 +50,14 @@ def computing(precision: Precision, device: torch.device) -> AbstractContextMana
         return bfloat16_products()
     # No cache: a weight rounded while sampling, without a graph, would be taken from it for the loss.
     return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
+
+
+def describe_precision(precision: Precision, device: torch.device) -> str | None:
+    """Say whether narrow products are faster here; None where there is nothing to say."""
+    if precision != "bfloat16" or device.type != "cpu":
+        return None
+    told = products.describe()
+    return f"precision: bfloat16, fast products: {told}" + ("" if told.startswith("yes") else "; float32 is no slower")
 
 
 def require_memory(device: torch.device, num_bytes: int) -> None:
