@@ -21,7 +21,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from seqcritic.native.products import Factor, narrow_factor
 
-_prepared: MutableMapping[Tensor, tuple[int, Factor]] | None = None  # None: not asked for
+Prepared = dict[tuple[int, ...], tuple[int, Factor]]  # by shape and strides: the version of a weight, its factor
+_prepared: MutableMapping[Tensor, Prepared] | None = None  # None: not asked for
 
 
 @contextmanager
@@ -29,11 +30,16 @@ def bfloat16_products() -> Iterator[None]:
     """Make matrix products of float32 tensors on a CPU in bfloat16."""
     global _prepared
     # By identity, and for no longer than the weights live: a search makes some of its own for every batch.
-    before, _prepared = _prepared, WeakTensorKeyDictionary()
+    before, _prepared = _prepared, WeakTensorKeyDictionary() if _prepared is None else _prepared
     try:
         yield
     finally:
         _prepared = before
+
+
+def are_asked_for() -> bool:
+    """Whether products in bfloat16 are asked for."""
+    return _prepared is not None
 
 
 def are_narrow(tensor: Tensor) -> bool:
@@ -103,8 +109,11 @@ def _multiply(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _prepare(weight: Tensor) -> Factor:
     """Return the transpose of a weight as a factor: the one made before, if it has not changed since."""
     assert _prepared is not None, "products in bfloat16 are asked for"
-    version, factor = _prepared.get(weight, (-1, None))
+    owner = weight if weight._base is None else weight._base  # a view is made anew at every call, its owner is not
+    known = _prepared.setdefault(owner, {})
+    form = (*weight.shape, *weight.stride(), weight.storage_offset())
+    version, factor = known.get(form, (-1, None))
     if factor is None or version != weight._version:
         factor = narrow_factor(weight.detach().t())
-        _prepared[weight] = weight._version, factor
+        known[form] = weight._version, factor
     return factor

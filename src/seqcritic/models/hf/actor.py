@@ -45,6 +45,7 @@ from seqcritic.models.hf.conventions import (
 from seqcritic.models.hf.gradient_checkpointing import compute_layers_again
 from seqcritic.models.hf.load import load_configs, load_pretrained, load_tokenizer, require_safetensors
 from seqcritic.models.hf.lora import add_adapters, digest_weights, merge_adapters, stop_training
+from seqcritic.models.hf.narrow_layers import replace_layers
 from seqcritic.models.hf.settings import HuggingFaceSettings, LoraSettings, described
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.rows import Shared
@@ -111,6 +112,7 @@ class HuggingFaceActor(Actor):
         stop_training(model, freeze)
         if adapters is not None:
             add_adapters(model, adapters, torch.Generator() if generator is None else generator)
+        replace_layers(model)
         self.model = model
         self.codec = found
         self.settings = described(model, tokenizer, form, adapters, tuple(freeze), gradient_checkpointing)
