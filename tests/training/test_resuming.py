@@ -77,6 +77,7 @@ def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: 
         ("actor-critic", ["critic.columns=12", "critic.from_actor=true", "critic.dropout=0.2"]),
         ("actor-critic", ["critic.columns=12", "critic.residual_on=optimal-completion", "critic.embeddings=actor"]),
         ("actor-critic", ["method.correction=auto", "method.likelihood_weight=0.1"]),
+        ("actor-critic", ["precision=bfloat16"]),
         ("actor-critic", ["actor.dropout=0.2", "method.reward_dropout=none", "method.likelihood_weight=0.1"]),
     ],
 )
