@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from seqcritic import load_model
 from seqcritic.contracts.batch import Batch, pad
 from seqcritic.decoding.beam import beam_search
 from seqcritic.decoding.sampling import greedy, sample
@@ -186,3 +187,31 @@ def test_steps_score_and_search_with_the_same_rounding():
     assert (scored - drawn.token_log_probabilities)[drawn.mask].abs().max() < 1e-5
     agreeing = [best[0].tokens[:3] == row[:3].tolist() for best, row in zip(found, stepped, strict=True)]
     assert sum(agreeing) >= 22, "the search sums in another order, which a near tie may notice"
+
+
+def test_a_trained_model_predicts_the_same():
+    model = load_model("spelling-paper")
+    text = "every line has its own words and most of them are spelled as they should be but for a letter or two"
+    lines = [text[first : first + 30] for first in range(0, len(text) - 30, 3)]
+    lines += [line.replace(letter, other) for line in lines for letter, other in ("ea", "sz", "nm", "hj")]
+    expected = model.predict(lines)
+    with bfloat16_products():
+        narrow = model.predict(lines)
+    with bfloat16_products(predicting=True):
+        assert model.predict(lines) == expected, "small matrices are multiplied in float32"
+    assert sum(one == other for one, other in zip(narrow, expected, strict=True)) >= 0.98 * len(lines)
+
+
+def test_predictions_multiply_narrowly_with_large_matrices_alone(monkeypatch: pytest.MonkeyPatch):
+    actor, batch = make_actor(hidden=40, attention=16), random_batch()
+    large = actor.decoder.output_layer.weight.numel()
+    assert large > max(weight.numel() for weight in actor.parameters() if weight.numel() != large)
+    monkeypatch.setattr("seqcritic.models.products.SMALL", large - 1)
+    with torch.no_grad(), bfloat16_products(predicting=True):
+        memory = actor.encode(batch.sources, batch.source_mask)
+        state = actor.step(memory, actor.start(memory), batch.references[:, 0])
+        logits = actor.logits(state)
+    with torch.no_grad():
+        exact = actor.step(memory, actor.start(memory), batch.references[:, 0])
+        assert torch.equal(state.hidden, exact.hidden)
+        assert 1e-4 < (logits - actor.logits(exact)).norm() / logits.norm() < 0.01

@@ -204,6 +204,6 @@ def signature(
     versions = [f"seqcritic:{version('seqcritic')}"]
     found_by = [search.signature()] + ([f"ensemble:{num_members}"] if num_members > 1 else [])
     found_by += limits.signature()
-    # float64 predicts what float32 does but for ties; bfloat16 may choose otherwise in one line of some hundred.
+    # float64 predicts what float32 does but for ties; bfloat16 may find something else in one line of hundreds.
     found_by += [f"precision:{precision}"] if precision == "bfloat16" else []
     return "|".join([name, *place, *task.conditions(split), *found_by, *computation, *versions])

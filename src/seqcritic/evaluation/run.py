@@ -72,7 +72,7 @@ def evaluate(
     model, task = load_for_evaluation(place, overrides, device)
     search = model.resolve(search)
     evaluation_set = task.evaluation_set(split)
-    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar, model.computing():
+    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar, model.predicting():
         predictions = predict_batches(model.actor, task, bar.over(evaluation_set.batches, len), search)
     return evaluate_predictions(model, task, split, evaluation_set, search, predictions)
 

@@ -69,7 +69,7 @@ class KnownLogProbability(torch.autograd.Function):
     ) -> Tensor:
         """Return what is known, [N], for inputs x [N, F], weight [V, F], bias [V], tokens [N] and p [N, V]."""
         ctx.save_for_backward(inputs, weight, tokens, probabilities)
-        ctx.narrow = are_narrow(inputs)
+        ctx.narrow = are_narrow(inputs, weight)
         return known.clone()
 
     @staticmethod

@@ -4,6 +4,10 @@
 float32, as are weights, gradients, states, gates, softmax and losses. A layer's weights are made ready once for as long
 as it is asked for, one update or one search; a gradient is rounded as its layer was, though it is computed later.
 
+Predictions multiply in bfloat16 only with large matrices, as that of a vocabulary of words. With small ones there is
+little to win, and much to lose: where a trained model's two best tokens are close it would say another one now and
+then, and what rounding does to its states adds up from token to token.
+
 Other devices have autocast (training/device.py), which chooses a type for every operation.
 """
 
@@ -21,20 +25,24 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from seqcritic.native.products import Factor, narrow_factor
 
+SMALL = 1 << 20  # numbers of a matrix that predictions multiply with in float32
+
 Prepared = dict[tuple[int, ...], tuple[int, Factor]]  # by shape and strides: the version of a weight, its factor
 _prepared: MutableMapping[Tensor, Prepared] | None = None  # None: not asked for
+_predicting = False
 
 
 @contextmanager
-def bfloat16_products() -> Iterator[None]:
-    """Make matrix products of float32 tensors on a CPU in bfloat16."""
-    global _prepared
+def bfloat16_products(predicting: bool = False) -> Iterator[None]:
+    """Make matrix products of float32 tensors on a CPU in bfloat16; for predictions, those with large matrices."""
+    global _prepared, _predicting
     # By identity, and for no longer than the weights live: a search makes some of its own for every batch.
     before, _prepared = _prepared, WeakTensorKeyDictionary() if _prepared is None else _prepared
+    was_predicting, _predicting = _predicting, predicting
     try:
         yield
     finally:
-        _prepared = before
+        _prepared, _predicting = before, was_predicting
 
 
 def are_asked_for() -> bool:
@@ -42,9 +50,11 @@ def are_asked_for() -> bool:
     return _prepared is not None
 
 
-def are_narrow(tensor: Tensor) -> bool:
-    """Whether products of this tensor are to be made in bfloat16."""
-    return _prepared is not None and tensor.dtype == torch.float32 and tensor.device.type == "cpu"
+def are_narrow(inputs: Tensor, weight: Tensor) -> bool:
+    """Whether products of these inputs with this weight are to be made in bfloat16."""
+    if _prepared is None or inputs.dtype != torch.float32 or inputs.device.type != "cpu":
+        return False
+    return not _predicting or weight.numel() > SMALL
 
 
 def factor_of(matrix: Tensor, narrow: bool) -> Factor:
@@ -63,7 +73,7 @@ def multiply_transposed(left: Tensor, right: Tensor, narrow: bool) -> Tensor:
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return W x + b, [..., N], for x [..., K], W [N, K] and b [N]."""
-    if not are_narrow(inputs):
+    if not are_narrow(inputs, weight):
         return functional.linear(inputs, weight, bias)
     if not torch.is_grad_enabled():
         return _multiply(inputs, weight, bias)

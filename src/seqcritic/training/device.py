@@ -43,13 +43,19 @@ def weight_type(precision: Precision, device: torch.device) -> torch.dtype:
 
 
 def computing(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    """Return the context in which the loss of an update is computed, or predictions are made."""
+    """Return the context in which the loss of an update is computed."""
     if precision != "bfloat16":
         return nullcontext()
     if device.type == "cpu":
         return bfloat16_products()
     # No cache: a weight rounded while sampling, without a graph, would be taken from it for the loss.
     return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
+
+
+def predicting(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """Return the context in which predictions are made: by autocast none are."""
+    narrow = precision == "bfloat16" and device.type == "cpu"
+    return bfloat16_products(predicting=True) if narrow else nullcontext()
 
 
 def describe_precision(precision: Precision, device: torch.device) -> str | None:

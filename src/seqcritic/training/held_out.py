@@ -15,7 +15,7 @@ from seqcritic.contracts.task import Task
 from seqcritic.evaluation.evaluate import evaluate_actor, score_predictions, signature, surrogate, watched_scores
 from seqcritic.methods.token_values import token_correlation
 from seqcritic.settings.tree import Settings
-from seqcritic.training.device import computing
+from seqcritic.training.device import predicting
 from seqcritic.training.distributed import Processes
 from seqcritic.training.explained_variance import explained_variance
 from seqcritic.training.rewards import try_function
@@ -50,7 +50,7 @@ class HeldOut:
 
         def compute() -> float:
             actor, examples = self._networks.actor, self._examples(split)
-            with computing(self._settings.precision, actor.device):
+            with predicting(self._settings.precision, actor.device):
                 found = evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches)
             if split == "valid":
                 self.watched = {

@@ -32,7 +32,7 @@ from seqcritic.scores.weighted_sum import Weighted
 from seqcritic.settings.io import settings_from
 from seqcritic.settings.tree import DeviceName, Settings
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
-from seqcritic.training.device import choose_device, computing
+from seqcritic.training.device import choose_device, predicting
 from seqcritic.training.packaged import find_packaged, packaged_names
 
 MODEL_FOLDER = "model"
@@ -73,9 +73,9 @@ class Model:
             given = build_weighted(given, self.settings, self.codec)
         return introduce(build_score(self.settings, self.codec) if given is None else given, lambda: self.task)
 
-    def computing(self) -> AbstractContextManager[object]:
-        """Return the context in which it predicts as it was trained: products as wide as its settings say."""
-        return computing(self.settings.precision, self.actor.device)
+    def predicting(self) -> AbstractContextManager[object]:
+        """Return the context in which it predicts, with products as wide as its settings say."""
+        return predicting(self.settings.precision, self.actor.device)
 
     def resolve(self, search: AnySearch) -> AnySearch:
         """Return a search as this model makes it."""
@@ -99,7 +99,7 @@ class Model:
         for first in range(0, len(flat), PREDICTION_BATCH):
             some = flat[first : first + PREDICTION_BATCH]
             sources, mask = self.codec.encode_sources(some)
-            with self.computing():
+            with self.predicting():
                 found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
             predicted += self.codec.texts(found)
         remaining = iter(predicted)
@@ -121,7 +121,7 @@ class Model:
             raise UserError(f"n-best: this model takes a line as long as '{longest[:40]}…' in several pieces")
         whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
         sources, mask = self.codec.encode_sources([piece for piece, _ in whole])
-        with self.computing():
+        with self.predicting():
             found = find_several(self.actor, sources, mask, search, num_best)
         return [
             [

@@ -234,7 +234,7 @@ class Decoder(nn.Module):
         if kernels is not None:
             by_context = linear(state.context, self.context_gates.weight)
             return next_hidden(kernels, inputs, by_context, state.gates, state.hidden)
-        if are_narrow(inputs):
+        if are_narrow(inputs, self.context_gates.weight):
             inputs = inputs + linear(state.context, self.context_gates.weight)
         else:
             inputs = torch.addmm(inputs, state.context, self.context_gates.weight.t())

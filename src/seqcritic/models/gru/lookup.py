@@ -55,7 +55,7 @@ def project_both_ways(
         both = torch.cat([tokens, tokens[mirrored] + size])
         return look_up(both, tables.flatten(0, 1)).view(2, len(tokens), -1)
     embedded = masked(embedding(tokens), mask, rows)
-    if are_narrow(embedded):
+    if are_narrow(embedded, weight):
         # Both directions' products of every token at once, then the second one's in its own order.
         ahead, back = linear(embedded, weight.flatten(0, 1), bias.flatten()).chunk(2, dim=1)
         return torch.stack([ahead, gather_rows(back, mirrored)])

@@ -31,7 +31,7 @@ class NativeGatedScan(torch.autograd.Function):
         """Return states [D, N, H] for inputs [D, N, 3H], weight [D, 3H, H] and bias [D, 3H]."""
         inputs, bias = inputs.contiguous(), bias.contiguous()
         num_directions, num_tokens, triple = inputs.shape
-        size, counts, narrow = triple // 3, packing.counts, are_narrow(inputs)
+        size, counts, narrow = triple // 3, packing.counts, are_narrow(inputs, weight)
         states = inputs.new_empty(num_directions, num_tokens, size)
         gates = torch.empty_like(inputs)
         candidates = torch.empty_like(states)
@@ -118,7 +118,7 @@ class NativeAttendedScan(torch.autograd.Function):
         )
         (_, num_positions, attention), memory_size = keys.shape, annotations.shape[2]
         num_tokens, size, counts = len(packing.positions), len(initial), packing.counts
-        first, narrow = packing.num_first, are_narrow(inputs)
+        first, narrow = packing.num_first, are_narrow(inputs, weight)
         width = 3 * size + attention
         kept = num_tokens if recorded else first
         hiddens = inputs.new_empty(num_tokens, size)

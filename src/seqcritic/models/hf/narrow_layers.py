@@ -17,7 +17,7 @@ class NarrowLinear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return W x + b."""
-        return linear(input, self.weight, self.bias) if are_narrow(input) else super().forward(input)
+        return linear(input, self.weight, self.bias) if are_narrow(input, self.weight) else super().forward(input)
 
 
 class NarrowConv1D(Conv1D):
@@ -25,7 +25,7 @@ class NarrowConv1D(Conv1D):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return xᵀ W + b."""
-        return linear(x, self.weight.t(), self.bias) if are_narrow(x) else super().forward(x)  # type: ignore[no-untyped-call]
+        return linear(x, self.weight.t(), self.bias) if are_narrow(x, self.weight) else super().forward(x)  # type: ignore[no-untyped-call]
 
 
 LAYERS: dict[type[nn.Module], type[nn.Module]] = {nn.Linear: NarrowLinear, Conv1D: NarrowConv1D}
