@@ -45,6 +45,17 @@ def bfloat16_products(predicting: bool = False) -> Iterator[None]:
         _prepared, _predicting = before, was_predicting
 
 
+@contextmanager
+def float32_products() -> Iterator[None]:
+    """Make them as wide as the tensors again, within a place that asks for narrow ones."""
+    global _prepared
+    before, _prepared = _prepared, None
+    try:
+        yield
+    finally:
+        _prepared = before
+
+
 def are_asked_for() -> bool:
     """Whether products in bfloat16 are asked for."""
     return _prepared is not None

@@ -23,13 +23,13 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.task import build_task
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
-from seqcritic.errors import UserError
+from seqcritic.errors import UserError, nearest
 from seqcritic.evaluation.evaluate import build_score, build_weighted, introduce, resolve_search
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.scores.shared.function import as_score
 from seqcritic.scores.weighted_sum import Weighted
-from seqcritic.settings.io import settings_from
+from seqcritic.settings.io import stored_settings
 from seqcritic.settings.tree import DeviceName, Settings
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
 from seqcritic.training.device import choose_device, predicting
@@ -137,7 +137,7 @@ def find_weights(place: str | Path) -> Path:
     path = find_packaged(place) or Path(place)
     if not path.exists():
         known = packaged_names()
-        raise UserError(f"no such run or model: {path}" + (f"; packaged models: {', '.join(known)}" if known else ""))
+        raise UserError(f"no such run or model: {path}{nearest(str(place), known)}; packaged: {', '.join(known)}")
     if (path / MODEL_FOLDER).is_dir():
         return path / MODEL_FOLDER
     if (path / CHECKPOINTS_FOLDER).is_dir():
@@ -206,7 +206,7 @@ def load_model(
 
 def _load_one(place: Place, device: DeviceName, actor: Actor | None, given: Mapping[str, Any]) -> Model:
     weights, description = read_network(place, "actor")
-    settings = settings_from(description["settings"])
+    settings = stored_settings(description["settings"])
     codec = stored_codec(description, place)
     if actor is None:
         actor = build_actor(settings, codec.num_source_tokens, codec.num_target_tokens, torch.Generator())

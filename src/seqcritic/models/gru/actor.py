@@ -49,7 +49,7 @@ class RecurrentActor(Actor):
         self.special = SpecialTokens(end=(END,), padding=END)
         embedding = nn.Embedding(num_source_tokens, settings.embedding)
         self.encoder: BidirectionalEncoder | WindowEncoder = (
-            BidirectionalEncoder(embedding, settings.hidden)
+            BidirectionalEncoder(embedding, settings.hidden, settings.encoder_layers)
             if settings.encoder == "bidirectional"
             else WindowEncoder(embedding)
         )
@@ -75,7 +75,7 @@ class RecurrentActor(Actor):
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """Return what dropout keeps of so many rows; None, nothing drawn, for an actor without dropout."""
-        return self.decoder.draw_masks(num_rows, generator)
+        return self.decoder.draw_masks(num_rows, generator, self.encoder.between)
 
     def encode(self, sources: Tensor, mask: Tensor, masks: Masks | None = None) -> EncoderMemory:
         """Read sources [B, S] with their mask.
