@@ -17,6 +17,7 @@ PRINTED = {
     "score": r"score:my_scores:covered\|.*code:[0-9a-f]+.*",
     "data": r"\['four five six', 'two three two'\]\n"
     r"score:WER\|split:valid\|sentences:11\|text:[0-9a-f]{8}\|\S+\nTrue",
+    "fine-tuning": r"\['four five six', 'one three two'\]\n\['six five four', 'one three two'\]",
     "method": r"\d+\.\d+",
     "callback": r"",
     "growing-state": r"(\d+) of \1 methods",

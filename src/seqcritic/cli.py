@@ -348,7 +348,7 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recipe", metavar="RECIPE", help="name of a packaged recipe, or path of a YAML file")
+    parser.add_argument("recipe", metavar="RECIPE", help="name of a packaged recipe, path of a YAML file, or a run")
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings to change")
 
 

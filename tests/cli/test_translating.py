@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from seqcritic.cli import main
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.errors import UserError
 from seqcritic.evaluation.run import evaluate
+from seqcritic.files import seal, unseal
 from seqcritic.scores.shared.function import as_score
+from seqcritic.training.export import export
 from seqcritic.training.model import load_model
 from support import complaints, records, run
 
@@ -168,12 +171,53 @@ def test_another_task_is_named(translation_recipe: Path, capsys: pytest.CaptureF
     assert "did you mean 'data.maximum_length'" in capsys.readouterr().err
 
 
-def test_starting_from_an_actor_with_other_vocabularies_is_refused(
+@pytest.mark.parametrize("origin", ["run", "exported"])
+def test_fine_tuning_on_new_text_keeps_the_vocabularies(origin: str, translation_run: Path, tmp_path: Path):
+    place = export(translation_run, tmp_path / "model") if origin == "exported" else translation_run
+    new = tmp_path / "new.tsv"
+    new.write_text("hund hund\tdog dog\nkatze nilpferd\tcat hippo\n" * 20, encoding="utf-8")
+    text = [f"data.{split}={{pairs: {new}}}" for split in ("train", "valid", "test")]
+    short = [
+        "score.name=token-error-rate",
+        "method.name=likelihood",
+        "phases.train.updates=40",
+        "phases.train.learning_rate=0.01",
+    ]
+    out = tmp_path / "tuned"
+    command = ["train", str(place), f"start.actor={place}", *text, *short]
+    assert main([*command, "--out", str(out)]) == 0
+    tuned, before = load_model(out), load_model(translation_run)
+    assert tuned.codec.reads_like(before.codec)
+    assert "hippo" not in tuned.codec.to_dict()["target"]["words"]
+    assert tuned.predict(["hund hund"]) == ["dog dog"] != before.predict(["hund hund"])
+    assert {record["phase"] for record in records(out)} == {"train"}
+    if origin == "exported":  # the run goes on by itself when what it began from is gone
+        for checkpoint in sorted((out / "checkpoints").iterdir()):
+            description = checkpoint / "description.json"
+            changed = unseal(json.loads(description.read_text()), required=True)
+            changed["progress"]["finished"] = False
+            description.write_text(json.dumps(seal(changed)))
+        shutil.rmtree(out / "model")
+        shutil.rmtree(place)
+        assert main(["train", str(out / "config.yaml"), "--out", str(out)]) == 0
+        assert load_model(out).predict(["hund hund"]) == ["dog dog"]
+
+
+def test_an_actor_of_other_sizes_is_told_with_the_settings_to_give(
     translation_recipe: Path, translation_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    other = [f"start.actor={translation_run}", "data.target_tokens.size=3"]
+    other = [f"start.actor={translation_run}", "actor.hidden=8"]
     assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), *other]) == 2
-    assert "other vocabularies" in capsys.readouterr().err
+    assert "does not fit the network" in (said := capsys.readouterr().err)
+    assert "; set actor.hidden=16" in said
+
+
+def test_an_actor_of_another_task_is_refused(
+    translation_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other = ["start.actor=spelling-paper"]
+    assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), *other]) == 2
+    assert "spelling-paper was trained with other vocabularies" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

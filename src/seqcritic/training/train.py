@@ -35,7 +35,7 @@ def train(settings: Settings, out: str | Path, callbacks: Sequence[Callback] = (
     Calling it again with the same settings resumes, or returns at once where the run is finished. `callbacks` are told
     of every event (training/callbacks.py).
     """
-    return train_in(Path(out), settings, partial(recipe_parts, settings), callbacks)
+    return train_in(Path(out), settings, partial(recipe_parts, settings, Path(out)), callbacks)
 
 
 def train_in(
