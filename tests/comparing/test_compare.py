@@ -237,7 +237,7 @@ def test_a_report_of_a_comparison_is_its_page(comparison: Path, tmp_path: Path):
     assert (tmp_path / "page.html").read_bytes() == (comparison / "report.html").read_bytes()
 
 
-def test_a_comparison_is_judged_on_other_text_without_touching_its_own(comparison: Path, tmp_path: Path):
+def test_a_comparison_is_evaluated_on_other_text_without_touching_its_own(comparison: Path, tmp_path: Path):
     stored = {path: path.read_bytes() for path in comparison.glob("seed-*/*/evaluations/*.json")}
     out = tmp_path / "other.json"
     assert main(["report", str(comparison), "data.noise=0.5", "--out", str(out)]) == 0

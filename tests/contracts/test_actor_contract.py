@@ -70,7 +70,7 @@ def test_stepping_equals_scoring(actor: Actor):
 
 
 @every_actor
-def test_only_the_counted_tokens_matter(actor: Actor):
+def test_only_the_unmasked_tokens_matter(actor: Actor):
     batch = make_batch(actor.special)
     memory = actor.encode(batch.sources, batch.source_mask)
     mask = torch.arange(4) < torch.tensor([[4], [2], [1]])

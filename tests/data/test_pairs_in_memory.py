@@ -203,7 +203,7 @@ def test_what_cannot_be_is_told_in_one_line(arguments: dict[str, Any], message: 
     assert "\n" not in str(told.value)
 
 
-def test_splits_are_judged_only_if_they_can_be():
+def test_splits_are_evaluated_only_if_they_can_be():
     task = seqcritic.pairs(PAIRS, [("a", "b"), ("c", ["d", " "])])
     with pytest.raises(UserError, match=r"^valid\[1\]: the reference is empty; remove the pair$"):
         task.evaluation_set("valid")

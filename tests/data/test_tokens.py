@@ -48,7 +48,7 @@ def test_most_frequent_words_first_and_ties_in_alphabetical_order() -> None:
     assert words_of(TokenSettings(kind="whitespace", size=2, lowercase=True)) == ["a", "b"]
 
 
-def test_numbers_of_end_unknown_and_words() -> None:
+def test_ids_of_end_unknown_and_words() -> None:
     vocabulary = learn(TokenSettings(kind="whitespace", size=3))
     assert len(vocabulary) == 5
     assert vocabulary.encode("b A a never <unk> <end>") == [2, 3, 4, 1, 1, 1]

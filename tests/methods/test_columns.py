@@ -75,7 +75,7 @@ def test_expected_values_and_their_gradient_are_those_of_all_tokens(ids: list[in
 
 
 @every_choice
-def test_taken_values_and_penalties_with_their_gradients_are_those_of_all_tokens(ids: list[int]):
+def test_chosen_values_and_penalties_with_their_gradients_are_those_of_all_tokens(ids: list[int]):
     rows = make_rows(ids)
 
     def ours() -> tuple[Tensor, Tensor]:

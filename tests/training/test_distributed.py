@@ -109,7 +109,7 @@ def test_they_do_so_in_single_precision_and_with_several_samples(recipe: Path, t
     assert of_weights < 0.05
 
 
-def test_batches_that_do_not_divide_are_shared_too(tmp_path: Path):
+def test_batches_that_do_not_divide_are_sharded_too(tmp_path: Path):
     # 37 pairs make 5 batches of 7 or 8, by length: shares of 3 and 4, padded to different widths.
     words = ["one", "two", "three", "four", "five", "six", "seven"]
     lines = [f"{' '.join(words[: 1 + n % 7])}\t{' '.join(words[n % 5 : n % 5 + 1 + n % 3])}\n" for n in range(37)]
@@ -241,12 +241,12 @@ def worker_of(launcher: int, rank: int) -> int:
     raise AssertionError("torchrun has no such worker")
 
 
-def test_shares_are_whole_disjoint_and_almost_equal():
+def test_shards_are_whole_disjoint_and_almost_equal():
     for total in range(5, 30):
-        shares = [Processes(rank, 5).shard(total) for rank in range(5)]
-        assert [row for shard in shares for row in range(shard.first, shard.last)] == list(range(total))
-        assert max(map(len, shares)) - min(map(len, shares)) <= 1
-        assert sum(shard.fraction for shard in shares) == pytest.approx(1)
+        shards = [Processes(rank, 5).shard(total) for rank in range(5)]
+        assert [row for shard in shards for row in range(shard.first, shard.last)] == list(range(total))
+        assert max(map(len, shards)) - min(map(len, shards)) <= 1
+        assert sum(shard.fraction for shard in shards) == pytest.approx(1)
     with pytest.raises(UserError, match="too small for 5 processes"):
         Processes(0, 5).shard(4)
 
@@ -259,8 +259,8 @@ def test_processes_draw_their_rows_of_the_same_numbers():
         rows = 10 if shard is None else len(shard)
         return draws.draw_numbers(generator, 7, 2 * rows)
 
-    shares = [Processes(rank, 3).shard(10) for rank in range(3)]
-    assert torch.equal(torch.cat([numbers(shard) for shard in shares], dim=1), numbers(None))
+    shards = [Processes(rank, 3).shard(10) for rank in range(3)]
+    assert torch.equal(torch.cat([numbers(shard) for shard in shards], dim=1), numbers(None))
 
 
 @pytest.mark.parametrize("command", [["compare", "demo"], ["recipes"]])

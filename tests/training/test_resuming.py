@@ -125,15 +125,15 @@ def test_a_kill_between_any_two_file_operations_changes_nothing(tmp_path: Path):
     phases = {phase: {"updates": 1, "learning_rate": 0.01} for phase in ("actor", "critic", "train")}
     recipe = write_recipe(tmp_path, phases=phases)
     whole = outcome(train_here(recipe, tmp_path / "whole"))
-    moments = range(1, 1000, STRIDE)
-    for moment in moments:
-        folder = tmp_path / f"killed-{moment}"
-        fork = Fork("train", recipe, "--out", folder, before=lambda: die_at_file_operation(moment, folder))  # noqa: B023
+    operations = range(1, 1000, STRIDE)
+    for operation in operations:
+        folder = tmp_path / f"killed-{operation}"
+        fork = Fork("train", recipe, "--out", folder, before=lambda: die_at_file_operation(operation, folder))  # noqa: B023
         if fork.wait() == 0:
             break
         assert fork.code == -signal.SIGKILL
-        assert outcome(train_here(recipe, folder)) == whole, f"killed at file operation {moment}"
-    assert 10 < moments.index(moment) < len(moments) - 1, "too few moments were tried"
+        assert outcome(train_here(recipe, folder)) == whole, f"killed at file operation {operation}"
+    assert 10 < operations.index(operation) < len(operations) - 1, "too few moments were tried"
 
 
 def kill_in_every_phase(begin: Callable[[], object], folder: Path, label: str) -> None:
@@ -160,9 +160,9 @@ def die_at_update(number: int) -> None:
     Learner.update = count  # type: ignore[method-assign]
 
 
-def die_at_file_operation(moment: int, folder: Path) -> None:
+def die_at_file_operation(operation: int, folder: Path) -> None:
     """Let this process kill itself before the n-th operation on a file of the folder."""
-    left = moment
+    left = operation
 
     def count(event: str, arguments: tuple[object, ...]) -> None:
         nonlocal left

@@ -99,7 +99,7 @@ def diagnose(
     `diagnose(actor, critic, score, examples)`: any actor, and a critic of tokens or a `StateValues` of prefixes. The
     examples are pairs of texts, for which the `codec` is needed, a set of a task, or batches, which are taken as they
     are. `shaping`: every token is rewarded with what it adds to the score, as `score.shaping` has it; without, the last
-    with all of it. A value function is also judged by the advantages of `gae_lambda`.
+    with all of it. A value function is also measured by the advantages of `gae_lambda`.
 
     Draws go on until the true gradient is known to `wanted_error` of its length, `most_draws` at most.
     """
@@ -117,8 +117,8 @@ def diagnose(
             )
         if score is None or examples is None:
             raise UserError("diagnose of an actor needs critic, score and examples (docs/diagnosis.md)")
-        judged = Subject(subject, critic, choose_score(score, codec), shaping, gae_lambda)
-        found = [compose_diagnosis_input(judged, examples, num_examples, codec, label, seed)]
+        given = Subject(subject, critic, choose_score(score, codec), shaping, gae_lambda)
+        found = [compose_diagnosis_input(given, examples, num_examples, codec, label, seed)]
     else:
         if critic is not None or score is not None or examples is not None:
             raise UserError("diagnose of runs takes critic, score and examples from the runs; give an Actor for others")
@@ -180,8 +180,8 @@ def evaluate_token_values(diagnosed: DiagnosisInput) -> TokenValues:
     """Return what the critic knows of the tokens of one step, from samples for this alone."""
     subject, generator = diagnosed.subject, _generator(diagnosed, "token values")
     actor, critic, score = subject.actor, subject.critic, subject.score
-    judge = look_ahead(critic, score, actor.special, subject.shaping) if isinstance(critic, StateValues) else critic
-    found = measure_token_values(actor, judge, score, diagnosed.batches, generator)
+    values_of = look_ahead(critic, score, actor.special, subject.shaping) if isinstance(critic, StateValues) else critic
+    found = measure_token_values(actor, values_of, score, diagnosed.batches, generator)
     return TokenValues(**found._asdict())
 
 

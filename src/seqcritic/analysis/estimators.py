@@ -51,7 +51,7 @@ STATE_ESTIMATORS = ("reinforce", "reinforce-critic", GAE)
 
 @dataclass(frozen=True)
 class Subject:
-    """What is diagnosed: an actor, the critic that judges it, and how its samples are rewarded."""
+    """What is diagnosed: an actor, its critic, and how its samples are rewarded."""
 
     actor: Actor
     critic: Critic | StateValues
@@ -92,9 +92,9 @@ def draw_gradients(
     num_examples = sum(len(batch) for batch in batches)
     totals = {name: torch.zeros(()) for name in subject.estimators}
     for batch in batches:
-        share = len(batch) / num_examples
+        weight = len(batch) / num_examples
         for name, gradient in _gradients(subject, baseline, batch, generator).items():
-            totals[name] = totals[name] + share * gradient
+            totals[name] = totals[name] + weight * gradient
     return totals
 
 

@@ -7,7 +7,7 @@ One *draw* is one sample for each of K fixed examples; an estimator turns it int
 and all figures are of g: variance tr Cov(g), bias b = E g − ∇V, mean squared error ‖b‖² + tr Cov(g). M samples for each
 example, averaged, divide the variance by M, exactly, and leave the bias as it is. The truth is the mean of the
 unbiased estimator with the least variance; draws go on until that mean's own error, √(tr Cov / draws), is a small
-share of ‖∇V‖, or their largest number is reached.
+fraction of ‖∇V‖, or their largest number is reached.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def find_truth(moments: Moments) -> str:
 
 
 def gradient_error(moments: Moments, truth: str) -> float:
-    """Return √(tr Cov / draws) / ‖∇V‖: how far the mean is from the true gradient, as a share of its length."""
+    """Return √(tr Cov / draws) / ‖∇V‖: how far the mean is from the true gradient, as a fraction of its length."""
 
     def square(products: Products) -> Figures:
         return {"error": _ratio(products.variance(truth) / moments.num_draws, products.product(truth, truth))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seqcritic.report.diagnosis import Diagnosis
-from seqcritic.report.diagnosis_tables import LEGEND, describe_moment, list_estimator_columns, write_verdict
+from seqcritic.report.diagnosis_tables import LEGEND, describe_row, list_estimator_columns, write_verdict
 from seqcritic.report.tables import open_console, terminal_columns, values_table
 from seqcritic.report.values import ValueTable
 
@@ -16,7 +16,7 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
     for row in diagnosis.rows:
         columns = [column for column in list_estimator_columns(row) if column.name not in WIDE_ONLY]
         console.print(terminal_columns(columns, row.title))
-        console.print(f"{describe_moment(row)}\n{write_verdict(row)}\n", markup=False, highlight=False)
+        console.print(f"{describe_row(row)}\n{write_verdict(row)}\n", markup=False, highlight=False)
     console.print(LEGEND, markup=False, highlight=False)
 
 

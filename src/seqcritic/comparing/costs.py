@@ -72,13 +72,13 @@ def own_costs(run: Settings, given: Settings) -> Settings:
 
     Another method, added to a comparison later, then leaves the settings of the runs before it as they were.
     """
-    counted = {CRITIC} if run.method.needs_critic else set()
+    used = {CRITIC} if run.method.needs_critic else set()
     if run.phases.train.updates:
-        counted.add(run.method.label)
+        used.add(run.method.label)
     tree = run.model_dump(mode="json")
     costs = tree["compare"]["costs"]
     tree["compare"]["costs"] = {
-        name: cost for name, cost in costs.items() if name in given.compare.costs or name in counted
+        name: cost for name, cost in costs.items() if name in given.compare.costs or name in used
     }
     return settings_from(tree)
 

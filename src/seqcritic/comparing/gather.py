@@ -66,7 +66,7 @@ def compare_experiments(
 ) -> Comparison:
     """Evaluate the runs of each experiment, one for each seed, on their test set and put the experiments side by side.
 
-    With `beam`, they are judged by beam search of that width too; with overrides, on other text.
+    With `beam`, they are evaluated by beam search of that width too; with overrides, on other text.
     """
     set_up_logging()
     groups = {
@@ -76,7 +76,7 @@ def compare_experiments(
     signatures = {run.greedy.signature for run in evaluated}
     if len({without_surrogate(each) for each in signatures}) > 1:
         raise UserError(
-            "the runs were not judged by the same score on the same text, so they cannot stand in one table; "
+            "the runs were not evaluated by the same score on the same text, so they cannot stand in one table; "
             f"name those that were: {' and '.join(sorted(signatures))}"
         )
     groups = {label: sorted(group, key=lambda run: read_settings(run.folder).seed) for label, group in groups.items()}
@@ -173,7 +173,7 @@ def _curve(label: str, folder: Path, field: str) -> Curve:
 
 
 def critic_curve(label: str, folder: Path) -> Curve | None:
-    """Return the share explained over a run and, where its critic is another run's, over that one's critic phase."""
+    """Return the fraction explained over a run and, where its critic is another run's, over that one's critic phase."""
     settings = read_settings(folder)
     records = _with_critic(folder)
     if not records:
@@ -187,15 +187,15 @@ def critic_curve(label: str, folder: Path) -> Curve | None:
 
 
 def explained_at_start(folders: Sequence[Path]) -> float | None:
-    """Return the share explained when joint training began, the mean over runs, or None where no critic trains."""
-    shares = [
+    """Return the fraction explained when joint training began, the mean over runs, or None where no critic trains."""
+    explained = [
         record[EXPLAINED]
         for folder in folders
         for record in _with_critic(folder)
         if record["phase"] == "train"
         if record["update"] == 0
     ]
-    return sum(shares) / len(shares) if shares else None
+    return sum(explained) / len(explained) if explained else None
 
 
 def _with_critic(folder: Path) -> list[Record]:
@@ -203,7 +203,7 @@ def _with_critic(folder: Path) -> list[Record]:
 
 
 def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
-    """Return sentences spread evenly over the test set, chosen by their place alone."""
+    """Return sentences spread evenly over the test set, chosen by their position alone."""
     first = next(iter(evaluations.values()))
     rows = np.unique(np.linspace(0, len(first.sources) - 1, NUM_EXAMPLES).astype(int))
     return tuple(

@@ -140,7 +140,7 @@ class Searcher(Protocol):
         ...
 
     def keep(self, examples: Tensor) -> None:
-        """Drop all examples but those where a mask is True; the next step's parents are places before it."""
+        """Drop all examples but those where a mask is True; the next step's parents are positions before it."""
         ...
 
 

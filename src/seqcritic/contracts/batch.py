@@ -68,9 +68,9 @@ class RawTexts:
 
     def _read(self, read: Callable[[list[int]], list[Text]]) -> list[Text]:
         """Return what stands at the rows; one that stands several times is read once."""
-        different, places = torch.unique(self.rows, return_inverse=True)
+        different, indices = torch.unique(self.rows, return_inverse=True)
         found = read(different.tolist())
-        return [found[place] for place in places.tolist()]
+        return [found[index] for index in indices.tolist()]
 
     def select(self, rows: Tensor) -> RawTexts:
         """Return those of some examples."""
@@ -262,12 +262,12 @@ def _paired(sources: Sequence[str], references: Sequence[References]) -> list[tu
 def _cut(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield where batches begin and end: so many pairs, or fewer if long ones would make the padded tensors large."""
     first, width = 0, 0
-    for place, own in enumerate(widths):
+    for index, own in enumerate(widths):
         wider = max(width, own)
-        size = place - first + 1
+        size = index - first + 1
         if size > 1 and (size > EVALUATION_BATCH or size * wider > EVALUATION_POSITIONS):
-            yield first, place
-            first, wider = place, own
+            yield first, index
+            first, wider = index, own
         width = wider
     if widths:
         yield first, len(widths)

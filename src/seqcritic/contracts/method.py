@@ -100,7 +100,7 @@ class Method(ABC):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the loss of a batch; all randomness comes from the generator.
 
-        `progress`: the share of the phase's updates already made, 0 at the first; schedules depend on it.
+        `progress`: the fraction of the phase's updates already made, 0 at the first; schedules depend on it.
         """
         raise NotImplementedError(f"{type(self).__qualname__} makes its losses in `updates`")
 

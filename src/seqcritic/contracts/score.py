@@ -1,6 +1,6 @@
 """The score's contract: what a model is trained for and what is reported of it, one object.
 
-`score` judges whole predictions, `prefix_scores` every prefix, from which rewards are made; `lookahead`, where a score
+`score` scores whole predictions, `prefix_scores` every prefix, from which rewards are made; `lookahead`, where a score
 has one, tells what every next token promises. The corpus side is a function of sums over sentences, so that a bootstrap
 needs the summands alone: `statistics` and `of_totals`, with the `signature` that makes a figure comparable.
 
@@ -99,7 +99,7 @@ class ScoreOptions:
     lowercase: bool = False
     """Whether case is left out of the comparison, as the model writes none."""
     split: Callable[[str], list[str]] | None = None
-    """Makes the counted words of a text; None where characters are counted."""
+    """Splits a text into the words that are counted; None where characters are."""
     rules: str = ""
     """The name of `split` in a signature."""
     normalise: bool = False
@@ -170,10 +170,10 @@ class Score(ABC):
     def prefix_scores(self, batch: Scorable) -> Tensor:
         """R [B, T + 1] of the prefixes of all lengths; those longer than a prediction keep its last score."""
         steps = torch.arange(batch.predictions.shape[1] + 1, device=batch.lengths.device)
-        counted = steps <= batch.lengths[:, None]
-        rows, ends = counted.nonzero(as_tuple=True)
+        mask = steps <= batch.lengths[:, None]
+        rows, ends = mask.nonzero(as_tuple=True)
         found = self.score(batch.prefixes(rows, ends))
-        table = found.new_zeros(counted.shape)
+        table = found.new_zeros(mask.shape)
         table[rows, ends] = found
         return hold_last(table, batch.lengths)
 

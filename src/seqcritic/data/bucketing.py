@@ -43,7 +43,7 @@ class Window:
 
 
 class Buckets:
-    """Training batches of encoded pairs; `texts` finds the raw ones by their places among the pairs."""
+    """Training batches of encoded pairs; `texts` finds the raw ones by their positions among the pairs."""
 
     def __init__(
         self,

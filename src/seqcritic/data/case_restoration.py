@@ -32,8 +32,8 @@ class Original:
 def align(source: str, prediction: str) -> list[str]:
     """Return what the prediction has in the place of every character of the source; together they are all of it.
 
-    Texts of one length agree place by place. Otherwise an alignment with the fewest edits decides: a dropped character
-    has nothing in its place, an added one stands with the character before it, or with the first.
+    Texts of one length agree position by position. Otherwise an alignment with the fewest edits decides: a dropped
+    character has nothing in its place, an added one stands with the character before it, or with the first.
     """
     if len(source) == len(prediction):
         return list(prediction)
@@ -84,7 +84,7 @@ def _replace(original: Original, capital: bool, written: str) -> str:
 
 
 def _in_capitals(originals: Sequence[Original]) -> list[bool]:
-    """Tell of every place whether its word is in capitals, two at least: then a digit becomes a capital too."""
+    """Tell of every character whether its word is in capitals, two at least: then a digit becomes a capital too."""
     flags: list[bool] = []
     word: list[str] = []
     for original in [*originals, Original(" ", fixed=False)]:

@@ -319,6 +319,6 @@ def _list_counts(introduction: str, counts: dict[str, int]) -> str:
 
 
 def _spread(total: int, size: int) -> list[int]:
-    """Return so many places, spread evenly from the first to the last of all."""
+    """Return so many positions, spread evenly from the first to the last of all."""
     positions: list[int] = np.linspace(0, total - 1, size).round().astype(int).tolist()
     return positions

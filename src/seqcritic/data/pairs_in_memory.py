@@ -116,7 +116,7 @@ def hold_out(given: list[Pair]) -> tuple[list[Pair], list[Pair]]:
     by_source: dict[str, list[Pair]] = defaultdict(list)
     for pair in given:
         by_source[pair.source].append(pair)
-    # A reference that is empty cannot be judged by.
+    # A reference that is empty cannot be scored against.
     groups = [own for own in by_source.values() if all(text.strip() for pair in own for text in pair.targets)]
     if len(by_source) < 2 or not groups:
         raise UserError("valid: no pairs given, and none of train can be held out; pass valid=…")

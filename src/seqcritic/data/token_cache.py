@@ -48,7 +48,7 @@ ABANDONED_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class PairFilter:
-    """Which pairs training leaves out, by their numbers of tokens."""
+    """Which pairs training leaves out, by how many tokens they have."""
 
     maximum_length: int
     maximum_ratio: float | None

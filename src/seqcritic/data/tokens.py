@@ -72,8 +72,8 @@ class WordVocabulary:
         self.kind = kind
         self.lowercase = lowercase
         self._texts = [END_TEXT, UNKNOWN_TEXT, *words]
-        self._numbers = {word: number for number, word in enumerate(words, start=NUM_SPECIAL)}
-        if len(self._numbers) != len(words):
+        self._ids = {word: number for number, word in enumerate(words, start=NUM_SPECIAL)}
+        if len(self._ids) != len(words):
             raise ValueError("a vocabulary lists every word once")
 
     def __len__(self) -> int:
@@ -81,8 +81,8 @@ class WordVocabulary:
 
     def encode(self, line: str) -> list[int]:
         """Return the ids of a raw line, without an end token."""
-        number_of = self._numbers.get
-        return [number_of(word, UNKNOWN) for word in _split(line, self.kind, self.lowercase)]
+        id_of = self._ids.get
+        return [id_of(word, UNKNOWN) for word in _split(line, self.kind, self.lowercase)]
 
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of many raw lines."""

@@ -73,9 +73,9 @@ class Windows:
         filled = 0
         while filled < size:
             epoch, offset = divmod(position + filled, len(self))
-            taken = self.order(seed, epoch)[offset : offset + size - filled]
-            chosen[filled : filled + len(taken)] = taken
-            filled += len(taken)
+            selected = self.order(seed, epoch)[offset : offset + size - filled]
+            chosen[filled : filled + len(selected)] = selected
+            filled += len(selected)
         generator = torch.Generator().manual_seed(derive_seed(seed, "noise", position))
         return self.examples(chosen, noise, generator)
 
@@ -109,7 +109,7 @@ def _encode(sentences: Iterable[str], vocabulary: Vocabulary) -> Codes:
 
 
 def _characters_left(codes: Codes) -> npt.NDArray[np.int64]:
-    """Return for each place the number of characters from it to the next end token."""
+    """Return for each position the number of characters from it to the next end token."""
     ends = np.flatnonzero(codes == END)
     positions = np.arange(len(codes))
     left: npt.NDArray[np.int64] = ends[np.searchsorted(ends, positions)] - positions

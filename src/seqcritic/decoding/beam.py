@@ -79,7 +79,7 @@ def search_memory(
     Memory grows with B · width · S.
     """
     if width < 1 or num_best < 1 or bool((maximum_lengths < 1).any()):
-        raise ValueError("beam search needs a width, a number of hypotheses and caps of at least 1")
+        raise ValueError("beam search needs a width, a number of hypotheses and maximum lengths of at least 1")
     search = actor.searcher(memory, width)
     live = search.start()
     rows = torch.arange(len(maximum_lengths), device=maximum_lengths.device)  # [R]

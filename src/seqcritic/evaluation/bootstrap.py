@@ -43,7 +43,7 @@ def paired_p_value(runs: Sequence[Array], baseline: Sequence[Array], metric: Sco
 
     Every resample draws sentences, the same for all runs, and seeds, both with replacement. With `shared_seeds` run s
     of both methods has the same seed and they are drawn as a pair; otherwise each method's are drawn by themselves. p
-    is the share of resamples in which the difference changes its sign, doubled, counted so that it is never 0.
+    is the fraction of resamples in which the difference changes its sign, doubled, counted so that it is never 0.
     """
     observed = _mean_score(runs, metric) - _mean_score(baseline, metric)
     if observed == 0:

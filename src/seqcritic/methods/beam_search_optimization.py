@@ -54,7 +54,7 @@ class BeamSearchOptimizationSettings(Section):
 
 
 def beam_width(settings: BeamSearchOptimizationSettings, progress: float) -> int:
-    """Return K, from `initial_width` to `width` by one place after each equal share of the updates."""
+    """Return K, from `initial_width` to `width` by one after each equal part of the updates."""
     first = min(settings.initial_width, settings.width)
     return first + int(progress * (settings.width - first + 1))
 
@@ -129,8 +129,8 @@ def violation_costs(
     parts = (ours[:, None], our_lengths[:, None], decode, read_parts)
     reached = score.score(Scorable(rivals, lengths, *parts))
     possible = score.score(Scorable(ours, our_lengths, *parts))
-    share = reached / torch.where(possible > 0, possible, 1.0)
-    return torch.where(possible > 0, (1 - share).clamp(min=0), 1.0)
+    fraction = reached / torch.where(possible > 0, possible, 1.0)
+    return torch.where(possible > 0, (1 - fraction).clamp(min=0), 1.0)
 
 
 def _up_to_position(found: Violations, special: SpecialTokens) -> Tensor:

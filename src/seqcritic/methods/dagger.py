@@ -9,7 +9,7 @@ step. The critic goes on learning from the same rollouts: its bootstrap takes th
 the tokens. There is no delayed actor.
 
 DAgger trains a new policy on the data of all iterations so far; here the actor goes on learning from the states of the
-present update, which its analysis allows too (any no-regret learner). An iteration is a share of the updates.
+present update, which its analysis allows too (any no-regret learner). An iteration is a fixed fraction of the updates.
 
 Shapes: B sequences, T tokens, V vocabulary.
 """
@@ -43,7 +43,7 @@ from seqcritic.tensors.values import Columns, Values, as_packed
 class DaggerSettings(Section):
     """Of `dagger`."""
 
-    iterations: Positive = Field(20, description="N: equal shares of the updates, each with its own β")
+    iterations: Positive = Field(20, description="N: equal parts of the updates, each with its own β")
     decay: Fraction = Field(
         0.0, description="p of β_i = p^(i-1), how often the expert chooses the token; 0: in the first iteration only"
     )

@@ -108,18 +108,18 @@ class ColumnValues(torch.autograd.Function):
         """Return [N] for logits [N, V], values [N, C + 1], the rest last, and columns [C]."""
         probabilities = torch.softmax(logits, dim=1)
         rest = values[:, -1]
-        shares = probabilities.index_select(1, columns).mul_(values[:, :-1] - rest[:, None])
-        above_rest = shares.sum(dim=1)
-        ctx.save_for_backward(probabilities, shares, above_rest, columns)
+        weighted = probabilities.index_select(1, columns).mul_(values[:, :-1] - rest[:, None])
+        above_rest = weighted.sum(dim=1)
+        ctx.save_for_backward(probabilities, weighted, above_rest, columns)
         return rest + above_rest
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_expected: Tensor) -> tuple[Tensor, None, None]:
         """Return the gradient of the logits: p_a (ρ − U) of every token, and p_c (Q_c − ρ) more of a column."""
-        probabilities, shares, above_rest, columns = ctx.saved_tensors
+        probabilities, weighted, above_rest, columns = ctx.saved_tensors
         gradient = torch.mul(probabilities, (-above_rest * by_expected)[:, None])
-        return gradient.index_add_(1, columns, shares * by_expected[:, None]), None, None
+        return gradient.index_add_(1, columns, weighted * by_expected[:, None]), None, None
 
 
 class ChosenAndSpread(torch.autograd.Function):

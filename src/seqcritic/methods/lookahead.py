@@ -64,9 +64,9 @@ def token_lookaheads(
     found, width = references.flatten(1), vocabulary_size
     if columns is not None:
         lengths = scorable.reference_lengths[:, :, None]
-        counted = torch.arange(references.shape[2], device=lengths.device) < lengths
+        reference_mask = torch.arange(references.shape[2], device=lengths.device) < lengths
         found, width = columns.columns_of(found), len(columns.ids) + 1
-        assert bool((found < len(columns.ids))[counted.flatten(1)].all()), "references have columns"
+        assert bool((found < len(columns.ids))[reference_mask.flatten(1)].all()), "references have columns"
     # After the end, where a padding token may lack a column, the gain is that of all others: the rest keeps its own.
     found = found[gains.positions // mask.shape[1]]  # [N, R · U]
     of_others = gains.rows[:, -1:].repeat(1, width)

@@ -128,11 +128,11 @@ def _measurements(
         "q_minimum": minimum,
         "q_maximum": maximum,
         "q_variance": penalties.mean() / values.num_tokens,
-        "explained_variance": share_explained(predicted, realised),
+        "explained_variance": fraction_explained(predicted, realised),
     }
 
 
-def share_explained(predicted: Tensor, realised: Tensor) -> Tensor:
+def fraction_explained(predicted: Tensor, realised: Tensor) -> Tensor:
     """1 − Var(G − Q̂) / Var(G) of what was predicted and what was earned [N]; 0 where all earned the same."""
     unexplained, total = (realised - predicted).var(unbiased=False), realised.var(unbiased=False)
     return torch.where(total > NOTHING, 1 - unexplained / total.clamp(min=NOTHING), 0.0)

@@ -46,14 +46,14 @@ class Reinforce(RewardMethod):
 
 
 def linear_baseline_losses(
-    networks: Networks, seen: Experience, token_log_probabilities: Tensor, counted: Tensor
+    networks: Networks, seen: Experience, token_log_probabilities: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return the losses of actor and baseline over the unmasked tokens [B, T] with log-probabilities [B, T]."""
     assert networks.baseline is not None
     returns = losses.returns_to_go(seen.rollout.rewards, seen.rollout.sample.mask)
     baselines = networks.baseline(seen.states)
-    baseline_loss = losses.mean_over_sequences((baselines - returns).square(), counted)
-    return losses.reinforce_loss(token_log_probabilities, returns, baselines.detach(), counted), baseline_loss
+    baseline_loss = losses.mean_over_sequences((baselines - returns).square(), mask)
+    return losses.reinforce_loss(token_log_probabilities, returns, baselines.detach(), mask), baseline_loss
 
 
 @register_method

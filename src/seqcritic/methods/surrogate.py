@@ -30,7 +30,7 @@ class Pass(NamedTuple):
 
     scored: Scored
     token_log_probabilities: Tensor
-    old_log_taken: Tensor  # a constant
+    old_log_probabilities: Tensor  # a constant
 
 
 def passes(
@@ -51,8 +51,8 @@ def passes(
 
 
 def surrogate(step: Pass, advantages: Tensor, mask: Tensor, clip: float) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the clipped loss with advantages [B, T] or [B, 1], and what to log: the loss and the share clipped."""
-    loss = clipped_loss(step.token_log_probabilities, step.old_log_taken, advantages, mask, clip)
-    ratios = (step.token_log_probabilities.detach() - step.old_log_taken).exp()
+    """Return the clipped loss with advantages [B, T] or [B, 1], and what to log: the loss and the fraction clipped."""
+    loss = clipped_loss(step.token_log_probabilities, step.old_log_probabilities, advantages, mask, clip)
+    ratios = (step.token_log_probabilities.detach() - step.old_log_probabilities).exp()
     beyond = torch.where(advantages > 0, ratios > 1 + clip, (ratios < 1 - clip) & (advantages < 0))
     return loss, {"actor_loss": loss.detach(), "clipped_share": (beyond & mask).sum() / mask.sum()}

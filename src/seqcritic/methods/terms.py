@@ -3,7 +3,7 @@
     loss + λ_LL L_LL + λ_KL Σ_t KL(p_θ(· | Ŷ_1..t-1) ‖ p_0(· | Ŷ_1..t-1))
 
 L_LL is the likelihood term, its labels smoothed by ε. p_0 is the anchor: the actor as the phase found it, frozen. The
-divergence is summed over the whole vocabulary, not estimated from the token that was taken, at the prefixes of what the
+divergence is summed over the whole vocabulary, not estimated from the chosen token, at the prefixes of what the
 method scores (of the references, where that may be nothing). Prefixes are constants: the gradient is that of every
 step's divergence, not of how often a prefix is reached. For the actor's own samples the expected sum is the divergence
 of the distributions of whole sequences.

@@ -50,7 +50,7 @@ class MethodRow:
     `score` is the mean over seeds, `low` and `high` its 95% interval over sentences, and `p_value` that of a paired
     bootstrap against the baseline (None for the baseline itself), not corrected for the number of methods, as
     `Comparison.p_value` is. `cost_per_update` counts likelihood updates, and `seconds` were measured. The search was
-    greedy; `beam` is the result of a beam search too. `critic_explains` is the share of the variance of held-out
+    greedy; `beam` is the result of a beam search too. `critic_explains` is the fraction of the variance of held-out
     returns that the critic explained when joint training began, the mean over seeds; None without a critic.
     """
 
@@ -85,7 +85,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Record):
-    """Methods judged by one score on one test set; a single run is a comparison with one row.
+    """Methods evaluated by one score on one test set; a single run is a comparison with one row.
 
     Fields with a default are those that comparisons of earlier versions do not have.
     """
@@ -103,7 +103,7 @@ class Comparison(Record):
     environment: dict[str, str]
     notes: tuple[str, ...]
     beam_signature: str = ""
-    critic_curves: tuple[Curve, ...] = ()  # of the share of variance that the critics explain
+    critic_curves: tuple[Curve, ...] = ()  # of the fraction of variance that the critics explain
     train_curves: tuple[Curve, ...] = ()  # of the score on some of the training examples
     valid_signature: str = ""  # of the curves
     resampled: str = "sentences"  # what the bootstrap of the p-values drew

@@ -81,7 +81,7 @@ def list_valid_signatures(comparison: Comparison) -> tuple[tuple[str, str], ...]
 
 
 def name_beam(row: MethodRow) -> str:
-    """Name the beam search a row was judged by."""
+    """Name the beam search a row was evaluated by."""
     assert row.beam is not None
     return f"beam {row.beam.width}"
 
@@ -120,7 +120,7 @@ def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> lis
 
 
 def _list_chosen(comparison: Comparison) -> frozenset[int]:
-    """List the rows that validation chose by their places."""
+    """List the rows that validation chose by their positions."""
     return frozenset(comparison.rows.index(row) for row in comparison.chosen_rows)
 
 

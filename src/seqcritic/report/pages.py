@@ -25,10 +25,10 @@ from seqcritic.report.comparison_tables import (
 )
 from seqcritic.report.diagnosis import SAMPLES, Diagnosis, DiagnosisRow
 from seqcritic.report.diagnosis_tables import (
+    ESTIMATOR_PICTURES,
     LEGEND,
     MEANINGS,
-    MOMENT_PICTURES,
-    describe_moment,
+    describe_row,
     list_estimator_columns,
     write_verdict,
 )
@@ -93,13 +93,13 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
         "title": "Bias and variance of the gradient",
         "verdict": write_verdict(rows[-1]) if rows else "",
         "legend": LEGEND,
-        "pictures": _draw_moments(rows) if len(rows) > 1 else [],
+        "pictures": _draw_estimators(rows) if len(rows) > 1 else [],
         "checkpoints": [
             {
                 "title": row.title,
                 "verdict": write_verdict(row),
                 "columns": list_estimator_columns(row),
-                "description": describe_moment(row),
+                "description": describe_row(row),
                 "errors": _draw_errors(row),
             }
             for row in rows
@@ -264,12 +264,12 @@ def _draw_errors(row: DiagnosisRow) -> tuple[Markup, Markup]:
     return _draw_dots(cases, lines, "mean squared error / ‖∇V‖²", "samples for each example", True)
 
 
-def _draw_moments(rows: Sequence[DiagnosisRow]) -> list[tuple[Markup, Markup]]:
+def _draw_estimators(rows: Sequence[DiagnosisRow]) -> list[tuple[Markup, Markup]]:
     """Draw how the figures differ from row to row."""
     cases = [row.label for row in rows]
     drawings = [
         _draw_dots(cases, lines, one.title, "", one.logarithmic)
-        for one in MOMENT_PICTURES.values()
+        for one in ESTIMATOR_PICTURES.values()
         if (lines := one.lines(rows))  # none where critics of tokens stand beside value functions
     ]
     for title, values in (

@@ -71,8 +71,8 @@ class _Moved(torch.autograd.Function):
 
 def gather_rows(rows: Tensor, positions: Tensor) -> Tensor:
     """Return the rows [N, …] at different positions [N] of an array."""
-    taken: Tensor = _Moved.apply(rows, positions, None)  # type: ignore[no-untyped-call]
-    return taken
+    selected: Tensor = _Moved.apply(rows, positions, None)  # type: ignore[no-untyped-call]
+    return selected
 
 
 def scatter_rows(rows: Tensor, positions: Tensor, length: int) -> Tensor:

@@ -116,7 +116,7 @@ class Processes:
             self.wait()
 
     def require_same(self, state: str) -> None:
-        """Refuse to go on if the processes do not stand at the same place."""
+        """Refuse to go on if the processes do not stand at the same update."""
         if self.size == 1:
             return
         digest = int.from_bytes(hashlib.blake2b(state.encode(), digest_size=6).digest(), "big")

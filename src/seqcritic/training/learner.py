@@ -18,7 +18,6 @@ from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Shard, ShardedGenerator
 from seqcritic.errors import NonFiniteError
 from seqcritic.methods.build import build_method, build_networks, count_numbers
-from seqcritic.methods.correction import FIRST_BETA
 from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import (
     load_optimiser,
@@ -37,7 +36,7 @@ MakeOptimiser = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
     """Adam as the authors use it; the learning rate is set at every update."""
-    return torch.optim.Adam(parameters, betas=(FIRST_BETA, 0.999), fused=True)
+    return torch.optim.Adam(parameters, betas=(0.9, 0.999), fused=True)
 
 
 def recipe_networks(settings: Settings, num_source_tokens: int, num_target_tokens: int) -> Networks:

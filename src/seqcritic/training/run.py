@@ -182,7 +182,7 @@ class Run:
         )
 
     def _evaluate_if_due(self, phase: str, rules: PhaseSettings) -> None:
-        """Evaluate every so many updates and at the end; the critic's phase is judged by its TD error."""
+        """Evaluate every so many updates and at the end; the critic's phase by its TD error."""
         progress = self.progress
         due = progress.update % self.plan.training.evaluate_every == 0 or progress.update == rules.updates
         if not due or progress.evaluated_at == progress.update:
@@ -220,16 +220,16 @@ class Run:
         if phase == "actor" or self.learner.networks.critic is None:
             return {}
         try:
-            share = self.held_out.explained_variance()
+            explained = self.held_out.explained_variance()
         except NonFiniteError as error:
             raise self._located(error, phase, self.progress.update) from None
-        self.progress.explained_variance = share
-        text = warning(share) if phase == "train" and self.progress.update == 0 else ""
+        self.progress.explained_variance = explained
+        text = warning(explained) if phase == "train" and self.progress.update == 0 else ""
         if text:
             log.warning(text)
         else:
-            log.info(f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
-        return {"held_out_explained_variance": share}
+            log.info(f"{phase} {self.progress.update}: the critic explains {100 * explained:.0f} %")
+        return {"held_out_explained_variance": explained}
 
     def _token_correlation(self, rules: PhaseSettings) -> dict[str, float]:
         """Return how the critic's values of tokens correlate with true ones, where a rule asks for it."""

@@ -22,11 +22,11 @@ def numbers(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
 
 
-RAGGED = torch.arange(4) < torch.tensor([[2], [4], [1]])
+UNEQUAL = torch.arange(4) < torch.tensor([[2], [4], [1]])
 FULL = torch.ones(3, 4, dtype=torch.bool)
 
 
-@pytest.mark.parametrize("mask", [RAGGED, FULL, FULL[:, :1]], ids=["ragged", "full", "one step"])
+@pytest.mark.parametrize("mask", [UNEQUAL, FULL, FULL[:, :1]], ids=["different lengths", "full", "one step"])
 def test_the_gradient_of_the_gated_scan_is_right(mask):
     num_tokens = int(mask.sum())
     packing = pack(mask)
@@ -34,7 +34,7 @@ def test_the_gradient_of_the_gated_scan_is_right(mask):
     assert torch.autograd.gradcheck(lambda *tensors: gated_scan(*tensors, packing), arguments)
 
 
-@pytest.mark.parametrize("mask", [RAGGED, FULL, FULL[:, :1]], ids=["ragged", "full", "one step"])
+@pytest.mark.parametrize("mask", [UNEQUAL, FULL, FULL[:, :1]], ids=["different lengths", "full", "one step"])
 def test_the_gradient_of_the_attended_scan_is_right(mask):
     packing = pack(mask)
     attention_bias = torch.zeros(3, 3, dtype=torch.float64)
@@ -58,7 +58,7 @@ def test_the_gradient_of_the_attended_scan_is_right(mask):
 
 
 def test_packing_takes_every_counted_token_once_and_in_order():
-    packing = pack(RAGGED)
+    packing = pack(UNEQUAL)
     assert packing.counts == (3, 2, 1, 1)
     assert packing.order.tolist() == [1, 0, 2]
     assert packing.positions.tolist() == [4, 0, 8, 5, 1, 6, 7]
@@ -67,7 +67,7 @@ def test_packing_takes_every_counted_token_once_and_in_order():
     rows = numbers(7, 2)
     padded = scatter_rows(rows, packing.positions, 12)
     assert torch.equal(gather_rows(padded, packing.positions), rows)
-    assert not padded.view(3, 4, 2)[~RAGGED].any()
+    assert not padded.view(3, 4, 2)[~UNEQUAL].any()
     assert torch.autograd.gradcheck(
         lambda some: scatter_rows(gather_rows(some, packing.mirrored), packing.positions, 12), rows
     )

@@ -89,14 +89,14 @@ class SpellingCodec(Codec):
             word = text.rfind(" ", starts[-1] + 1, farthest) + 1
             starts.append(min(word or farthest, len(text) - length))
         borders = [later + 2 * (earlier + length - later) // 3 for earlier, later in pairwise(starts)]
-        counted = zip(starts, [0, *borders], [*borders, len(text)], strict=True)
-        return [(text[start : start + length], slice(first - start, end - start)) for start, first, end in counted]
+        kept = zip(starts, [0, *borders], [*borders, len(text)], strict=True)
+        return [(text[start : start + length], slice(first - start, end - start)) for start, first, end in kept]
 
     def join(self, line: str, pieces: Sequence[Piece], predictions: Sequence[str], raw: bool) -> str:
         """Return the predictions of a line's windows as one line: the model's own text, or the line corrected by it."""
         written = [
             entry
-            for (window, counted), prediction in zip(pieces, predictions, strict=True)
-            for entry in align(window, prediction)[counted]
+            for (window, kept), prediction in zip(pieces, predictions, strict=True)
+            for entry in align(window, prediction)[kept]
         ]
         return "".join(written) if raw else restore(line, written, self._table)

@@ -36,7 +36,7 @@ class Live(NamedTuple):
     """What is known of the hypotheses before their next tokens."""
 
     hidden: Tensor  # [R * W, H]
-    gates: Tensor  # [R * W, 3H], the state's share of the next gates
+    gates: Tensor  # [R * W, 3H], the state's part of the next gates
     context_gates: Tensor  # [R * W, 3H], the context's
     features: Tensor  # [R * W, F]
     weights: Tensor  # [R, W, S], the attention

@@ -35,7 +35,7 @@ class Fixed(NamedTuple):
     weight: Tensor  # [3H + A, H], of the one product of the state
     bias: Tensor  # [3H + A]
     energy: Tensor  # [A], twice the attention's
-    token_gates: Tensor | None  # [V, 3H], every token's share of the gates, where the vocabulary is small
+    token_gates: Tensor | None  # [V, 3H], every token's part of the gates, where the vocabulary is small
 
 
 class State(NamedTuple):
@@ -43,7 +43,7 @@ class State(NamedTuple):
 
     hidden: Tensor  # [B, H]
     context: Tensor  # [B, C]
-    gates: Tensor  # [B, 3H], the state's share of the next gates
+    gates: Tensor  # [B, 3H], the state's part of the next gates
     fixed: Shared[Fixed]
     kept: Tensor | None  # [B, H + C], what dropout keeps of state and context in the output layer
 
@@ -51,7 +51,7 @@ class State(NamedTuple):
 def pass_gates(inputs: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
     """The GRU as one reads it: r, z = σ(x_rz + h_rz), n = tanh(x_n + r h_n), s' = n + z (s − n).
 
-    From x [B, 3H], the inputs' share, h [B, 3H], the state's, and the state s [B, H]. Search goes on by this too; the
+    From x [B, 3H], the inputs' part, h [B, 3H], the state's, and the state s [B, H]. Search goes on by this too; the
     loops of recurrence.py and the kernels are the fast form, which the tests hold to it.
     """
     size = hidden.shape[1]
@@ -143,10 +143,11 @@ class Decoder(nn.Module):
 
         Where a mask [B, T] is False nothing is computed: states there have no meaning.
         """
-        counted = torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask
+        if mask is None:
+            mask = torch.ones_like(tokens, dtype=torch.bool)
         if plain_loops():
-            return self._features_plainly(memory, tokens, extra, counted)
-        packing = pack(counted)
+            return self._features_plainly(memory, tokens, extra, mask)
+        packing = pack(mask)
         following = packing.positions[packing.num_first :]
         rows = packing.positions // tokens.shape[1]
         kept = memory.masks
@@ -199,7 +200,7 @@ class Decoder(nn.Module):
         rows: Tensor | None = None,
         by_table: Tensor | None = None,
     ) -> Tensor:
-        """Return the input's share of the gates, [..., 3H], for tokens of any shape; `kept` [B, E] of embeddings."""
+        """Return the input's part of the gates, [..., 3H], for tokens of any shape; `kept` [B, E] of embeddings."""
         gates = (
             project_tokens(self.embedding, self.token_gates.weight, self.token_gates.bias, tokens, kept, rows)
             if by_table is None
@@ -228,7 +229,7 @@ class Decoder(nn.Module):
         return State(hidden, context, product[:, :size], fixed, None if memory.masks is None else memory.masks.features)
 
     def _transition(self, state: State, inputs: Tensor) -> Tensor:
-        """The next hidden state [B, H] from the input's share [B, 3H] of the gates."""
+        """The next hidden state [B, H] from the input's part [B, 3H] of the gates."""
         kernels = step_kernels(state.hidden)
         if kernels is not None:
             by_context = torch.mm(state.context, self.context_gates.weight.t())
@@ -258,7 +259,7 @@ def compute_context(kernels: Kernels, product: Tensor, energy: Tensor, memory: E
 
 
 def next_hidden(kernels: Kernels, inputs: Tensor, by_context: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
-    """Return the GRU's next state [B, H] from the three shares [B, 3H] of its gates; `gates` may be columns of more."""
+    """Return the GRU's next state [B, H] from the three parts [B, 3H] of its gates; `gates` may be columns of more."""
     inputs, hidden = inputs.contiguous(), hidden.contiguous()
     gates = gates if gates.stride(1) == 1 else gates.contiguous()
     batch, size = hidden.shape

@@ -84,5 +84,5 @@ class WindowEncoder(nn.Module):
         return sums / counts.clamp(min=1)
 
     def _window_sum(self, values: Tensor) -> Tensor:
-        """Return sums [B, *, S] over the window around each place of values [B, *, S]."""
+        """Return sums [B, *, S] over the window around each position of values [B, *, S]."""
         return self.WIDTH * nn.functional.avg_pool1d(values, self.WIDTH, stride=1, padding=self.WIDTH // 2)
