@@ -65,8 +65,10 @@ ALLOWED = {
     "analysis": USE - {"native", "settings.io"},
     "corpora": {"errors", "files", "progress", "data"},
     "testing": MATHEMATICS - {"native"} | {"analysis"},  # it enumerates what methods and diagnoses estimate
-    "commands": USE | {"comparing", "analysis", "corpora"},
-    "cli": LEAVES | {"commands"},
+    "starting": LEAVES | {"contracts", "data", "settings.io"},
+    "commands": USE | {"comparing", "analysis", "corpora", "starting"},
+    "cli_numbers": set(),
+    "cli": LEAVES | {"commands", "cli_numbers"},
     "__main__": {"cli"},
 }
 SPLIT = ("settings", "evaluation")  # their modules stand at different heights, each is a room

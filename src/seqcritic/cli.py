@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from seqcritic.cli_numbers import fraction, up_to
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 from seqcritic.settings.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
 
@@ -93,6 +94,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_init(commands)
     _add_train(commands)
     _add_compare(commands)
     _add_ablate(commands)
@@ -106,6 +108,23 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("models", help="list the packaged models")
     commands.add_parser("env", help="print versions and threads, for bug reports")
     return parser
+
+
+def _add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    init = commands.add_parser(
+        "init",
+        help="look at your own pairs and write a recipe for them",
+        description="Look at pairs of texts, choose tokens, lengths, sizes and a schedule for them and this machine, "
+        "write a commented recipe and print what was seen and why it was chosen so.",
+    )
+    init.add_argument(
+        "pairs", nargs="+", metavar="PAIRS", help="files with both sides (.tsv, .jsonl), or two: sources and targets"
+    )
+    init.add_argument("--out", default="recipe.yaml", metavar="FILE", help="the recipe (default: recipe.yaml)")
+    for split in ("valid", "test"):
+        init.add_argument(
+            f"--{split}", nargs="+", default=[], metavar="PAIRS", help=f"the {split} set (default: a part of PAIRS)"
+        )
 
 
 def _add_train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -141,10 +160,10 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help='a variation of the recipe, as "half: method.correction=0.5"; may be repeated; the first is the '
         "baseline unless likelihood is among --methods",
     )
-    compare.add_argument("--seeds", type=_up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
+    compare.add_argument("--seeds", type=up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
     compare.add_argument("--out", metavar="DIR", help="folder of the comparison (default: runs/compare-RECIPE)")
     compare.add_argument(
-        "--jobs", type=_up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
+        "--jobs", type=up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
     )
     compare.add_argument(
         "--from-scratch",
@@ -169,13 +188,13 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_device(predict)
     predict.add_argument(
         "--nbest",
-        type=_up_to(MOST_AT_ONCE),
+        type=up_to(MOST_AT_ONCE),
         metavar="N",
         help="print N predictions a line: score, tab, text; then an empty line",
     )
     predict.add_argument(
         "--max-length",
-        type=_up_to(MOST_AT_ONCE),
+        type=up_to(MOST_AT_ONCE),
         metavar="N",
         help="at most N tokens a prediction, its end counted (default: by its source, the model's settings length.*)",
     )
@@ -192,7 +211,7 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--source", required=True, metavar="TEXT", help="what the actor reads")
     inspect.add_argument("--reference", required=True, metavar="TEXT", help="what the critic reads")
     inspect.add_argument("--prediction", metavar="TEXT", help="a prediction to follow (default: the actor's, greedy)")
-    inspect.add_argument("--top", type=_up_to(WIDEST), default=3, metavar="K", help="tokens at each step (default 3)")
+    inspect.add_argument("--top", type=up_to(WIDEST), default=3, metavar="K", help="tokens at each step (default 3)")
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     _add_device(inspect)
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
@@ -201,7 +220,7 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     report.add_argument(
         "--beam",
-        type=_up_to(MOST_AT_ONCE),
+        type=up_to(MOST_AT_ONCE),
         default=1,
         metavar="WIDTH",
         help="evaluate runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
@@ -225,18 +244,18 @@ def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="a run, model or checkpoint folder with a critic, or the .json of an earlier diagnosis; a row each",
     )
     diagnose.add_argument(
-        "--examples", type=_up_to(MOST), default=128, metavar="K", help="examples, spread over the split (default 128)"
+        "--examples", type=up_to(MOST), default=128, metavar="K", help="examples, spread over the split (default 128)"
     )
     diagnose.add_argument(
         "--draws",
-        type=_up_to(MOST),
+        type=up_to(MOST),
         default=2000,
         metavar="N",
         help="at most so many samples an example (default 2000)",
     )
     diagnose.add_argument(
         "--precision",
-        type=_fraction,
+        type=fraction,
         default=0.1,
         metavar="P",
         help="stop when the error of the true gradient is this share of its length (default 0.1)",
@@ -261,10 +280,10 @@ def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="A,B,...",
         help="some of the rows, as gamma_phi=1, or all of one kind, as gamma_phi (default: all; docs/ablation.md)",
     )
-    ablate.add_argument("--seeds", type=_up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
+    ablate.add_argument("--seeds", type=up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
     ablate.add_argument("--out", metavar="DIR", help="folder of the ablation (default: runs/ablate-RECIPE)")
     ablate.add_argument(
-        "--jobs", type=_up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
+        "--jobs", type=up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
     )
 
 
@@ -317,7 +336,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         help="another model of the same tokens, for an ensemble: probabilities are averaged; may be repeated",
     )
     parser.add_argument(
-        "--beam", type=_up_to(MOST_AT_ONCE), default=1, metavar="WIDTH", help="beam search (default 1: greedy)"
+        "--beam", type=up_to(MOST_AT_ONCE), default=1, metavar="WIDTH", help="beam search (default 1: greedy)"
     )
     parser.add_argument(
         "--rho", type=float, default=0.0, metavar="R", help="what each token adds to the score of a hypothesis"
@@ -329,7 +348,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mbr",
-        type=_up_to(MOST_AT_ONCE),
+        type=up_to(MOST_AT_ONCE),
         metavar="N",
         help="minimum Bayes risk: of N samples the one that scores best against all of them",
     )
@@ -350,28 +369,6 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
 def _add_recipe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help="name of a packaged recipe, path of a YAML file, or a run")
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings to change")
-
-
-def _up_to(largest: int) -> Callable[[str], int]:
-    """Return the type of whole numbers from 1 to the largest that can be meant."""
-
-    def positive(text: str) -> int:
-        # Of very long numbers Python tells nothing but that it will not read them.
-        if not text.isdecimal() or len(text) > 100 or not 1 <= int(text) <= largest:
-            raise argparse.ArgumentTypeError(f"'{text[:100]}' is not a whole number from 1 to {largest:,}")
-        return int(text)
-
-    return positive
-
-
-def _fraction(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
-    return value
 
 
 class _Version(argparse.Action):

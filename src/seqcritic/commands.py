@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from seqcritic.decoding.search import AnySearch
 
 
+def init(options: argparse.Namespace) -> int:
+    """Look at pairs, print what was seen and chosen, and write a recipe for them."""
+    from seqcritic.starting.init import init as run
+
+    told, recipe = run(options.pairs, options.out, options.valid, options.test)
+    print("\n".join(told))
+    print(f"{recipe}; train by: seqcritic train {recipe} --out runs/{recipe.stem}")
+    return 0
+
+
 def train(options: argparse.Namespace) -> int:
     """Train or resume one run."""
     settings = load_recipe(options.recipe, options.overrides)

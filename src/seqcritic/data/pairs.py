@@ -5,10 +5,11 @@ Shared by all pairs, wherever they come from, are the vocabularies, the filter, 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -37,7 +38,7 @@ from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
 from seqcritic.errors import UserError
 from seqcritic.files import default_cache_directory
 from seqcritic.progress import Bar, log
-from seqcritic.settings.data import TranslationSettings
+from seqcritic.settings.data import PairFiles, TranslationSettings
 
 
 class PairsTask(Task):
@@ -205,12 +206,14 @@ class PairsTask(Task):
             for pair in self._read(split):
                 if all(target.strip() for target in pair.targets):
                     pairs.append(pair)
-                elif split != "train":
+                elif split != "train" and not getattr(self.settings.held_out, split):
                     raise UserError(f"{self._place(split, pair)}: the reference is empty; remove the pair")
                 else:
                     num_empty += 1
             if num_empty:
                 log.log(self._level, f"{self._name(split)}: left out {num_empty:,} with an empty reference")
+            if not pairs:
+                raise UserError(f"{self._name(split)}: no pairs to evaluate on; give more, or hold out a larger share")
             limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
             if limit is not None and limit < len(pairs):
                 pairs = [pairs[place] for place in _spread(len(pairs), limit)]
@@ -263,11 +266,25 @@ class PairsFromFiles(PairsTask):
 
     def _require(self, split: str) -> None:
         """Refuse a split that is not there."""
-        named_files(getattr(self.settings, split), self._name(split))
+        of = "train" if self._is_held_out(split) else split
+        named_files(getattr(self.settings, of), self._name(of))
 
     def _read(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of a split in their order."""
-        return read_pairs(getattr(self.settings, split), self._name(split))
+        of = "train" if self._is_held_out(split) else split
+        found = read_pairs(getattr(self.settings, of), self._name(of))
+        if of != "train" or not self._shares:
+            return found
+        return (pair for pair in found if held_out_for(pair.source, self._shares) == split)
+
+    def _is_held_out(self, split: str) -> bool:
+        """Tell whether a split is a share of the training pairs."""
+        return split in self._shares and getattr(self.settings, split) == PairFiles()
+
+    @property
+    def _shares(self) -> dict[str, float]:
+        """The shares of the training pairs that are kept apart."""
+        return {split: share for split, share in self.settings.held_out if share}
 
     def _learn_codec(self) -> TextCodec:
         """Return the vocabularies of the training text from the cache, or learn and cache them."""
@@ -290,7 +307,8 @@ class PairsFromFiles(PairsTask):
 
     @cached_property
     def _signatures(self) -> list[dict[str, Any]]:
-        return [self._signature(path, setting) for path, setting in named_files(self.settings.train, "data.train")]
+        files = [self._signature(path, setting) for path, setting in named_files(self.settings.train, "data.train")]
+        return [*files, {"held_out": self._shares}] if self._shares else files
 
     def _signature(self, path: str, setting: str) -> dict[str, Any]:
         try:
@@ -310,6 +328,16 @@ class PairsFromFiles(PairsTask):
 
     def _cache_folder(self) -> Path:
         return self._cache if self._cache is not None else default_cache_directory()
+
+
+def held_out_for(source: str, shares: Mapping[str, float]) -> str:
+    """Return which split a source belongs to by its hash, where splits have shares of the training pairs."""
+    place = int.from_bytes(hashlib.blake2b(source.strip().encode(), digest_size=8).digest(), "big") / 2**64
+    for split, share in shares.items():
+        if place < share:
+            return split
+        place -= share
+    return "train"
 
 
 def _list_counts(introduction: str, counts: dict[str, int]) -> str:

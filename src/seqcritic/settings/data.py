@@ -15,6 +15,7 @@ OBJECT = "object"  # what was passed from Python and has to be passed again
 OWN = "own"
 TASKS = ("spelling", "translation")
 SPLITS = ("train", "valid", "test")
+Share = Annotated[float, Field(ge=0, le=0.4)]
 NUM_BYTES = 256
 
 
@@ -59,6 +60,16 @@ class PairFiles(Section):
     )
 
 
+class HeldOutSettings(Section):
+    """Which shares of the training pairs are kept apart; where a split names no files, they are what it has.
+
+    A hash of the source decides: no source is on two sides, and pairs that are added move none.
+    """
+
+    valid: Share = Field(0.0, description="share of the sources of data.train that validates; 0: none")
+    test: Share = Field(0.0, description="share of the sources of data.train that tests; 0: none")
+
+
 class TokenSettings(Section):
     """What counts as a token on one side, and which tokens have a number of their own."""
 
@@ -87,6 +98,7 @@ class TranslationSettings(Section):
     train: PairFiles = PairFiles()
     valid: PairFiles = PairFiles()
     test: PairFiles = PairFiles()
+    held_out: HeldOutSettings = HeldOutSettings()
     source_tokens: TokenSettings = TokenSettings()
     target_tokens: TokenSettings = TokenSettings()
     maximum_length: Positive = Field(50, description="training pairs with more tokens on a side are left out")

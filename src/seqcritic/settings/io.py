@@ -257,7 +257,7 @@ def _tree_of_model(folder: Path) -> dict[str, Any]:
     try:
         tree = dict(json.loads(path.read_text(encoding="utf-8"))["settings"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{folder}: a folder, but of no run or model; name a recipe") from None
+        raise UserError(f"no recipe and no file '{folder}': it is a folder, but of no run or model") from None
     tree.pop("start", None)  # where the networks were that this one began from
     return tree
 
