@@ -104,6 +104,9 @@ def build_parser() -> argparse.ArgumentParser:
     _add_prepare(commands)
     validate = commands.add_parser("validate", help="check a recipe and print the resolved configuration")
     _add_recipe(validate)
+    validate.add_argument(
+        "--trial", action="store_true", help="read the text, try the score, and time some updates: what will it take?"
+    )
     commands.add_parser("recipes", help="list the packaged recipes")
     commands.add_parser("models", help="list the packaged models")
     commands.add_parser("env", help="print versions and threads, for bug reports")

@@ -214,11 +214,16 @@ def prepare(options: argparse.Namespace) -> int:
 
 
 def validate(options: argparse.Namespace) -> int:
-    """Print the resolved configuration."""
+    """Print the resolved configuration; with --trial, what a run on its text will meet and take."""
     settings = load_recipe(options.recipe, options.overrides)
     for label in settings.compare.methods:
         with_method(settings, label)
-    if settings.user_scores:  # torch takes seconds to load
+    if options.trial:
+        from seqcritic.training.preflight import look_ahead
+
+        for line in look_ahead(settings):
+            print(line, file=sys.stderr)
+    elif settings.user_scores:  # torch takes seconds to load
         from seqcritic.training.rewards import check_described_score
 
         check_described_score(settings)

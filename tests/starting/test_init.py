@@ -109,7 +109,7 @@ def test_sources_of_valid_that_are_trained_on_are_told(tmp_path: Path, capsys: p
     pairs = words_and_phonemes(100)
     train, valid = write(tmp_path / "a.tsv", pairs), write(tmp_path / "b.tsv", [*pairs[:7], ("zz", "Z Z")])
     assert main(["init", str(train), "--valid", str(valid), "--out", str(tmp_path / "r.yaml")]) == 0
-    assert "WARNING: 7 pairs of valid have a source that is trained on" in capsys.readouterr().out
+    assert "warning: 7 pairs of valid have a source that is trained on" in capsys.readouterr().out
 
 
 def test_what_is_counted():

@@ -5,11 +5,10 @@ Shared by all pairs, wherever they come from, are the vocabularies, the filter, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -24,6 +23,7 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.bucketing import Buckets
 from seqcritic.data.codec_sides import sides_of, sources_end
 from seqcritic.data.codecs.text import TextCodec
+from seqcritic.data.held_out import held_out_for
 from seqcritic.data.parallel import Pair, named_files, read_pairs
 from seqcritic.data.token_cache import (
     EncodedPairs,
@@ -328,16 +328,6 @@ class PairsFromFiles(PairsTask):
 
     def _cache_folder(self) -> Path:
         return self._cache if self._cache is not None else default_cache_directory()
-
-
-def held_out_for(source: str, shares: Mapping[str, float]) -> str:
-    """Return which split a source belongs to by its hash, where splits have shares of the training pairs."""
-    place = int.from_bytes(hashlib.blake2b(source.strip().encode(), digest_size=8).digest(), "big") / 2**64
-    for split, share in shares.items():
-        if place < share:
-            return split
-        place -= share
-    return "train"
 
 
 def _list_counts(introduction: str, counts: dict[str, int]) -> str:

@@ -36,7 +36,7 @@ def tell_survey(survey: Survey, shared: Mapping[str, int]) -> list[str]:
             '"target" lets scores know all'
         )
     lines += [
-        f"WARNING: {count:,} pairs of {split} have a source that is trained on; its score will be too good"
+        f"warning: {count:,} pairs of {split} have a source that is trained on; its score will be too good"
         for split, count in shared.items()
         if count
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqcritic.data.pairs import held_out_for
+from seqcritic.data.held_out import held_out_for
 from seqcritic.data.parallel import Pair, read_pairs
 from seqcritic.data.words import split_words
 from seqcritic.errors import UserError
