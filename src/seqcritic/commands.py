@@ -83,11 +83,11 @@ def evaluate(options: argparse.Namespace) -> int:
         found_by = {"mbr": options.mbr} if options.mbr else {"beam": options.beam, "rho": rho}
         print(json.dumps(seal(result.to_dict() | found_by)))
         return 0
-    low, high = result.interval
-    print(f"{result.score_name} {result.score:.2f}  (95 % interval {low:.2f} to {high:.2f})")
+    score, low, high = (result.write(result.score_name, value) for value in (result.score, *result.interval))
+    print(f"{result.score_name} {score}  (95 % interval {low} to {high})")
     print(result.signature)
-    for name, (score, signature) in result.further.items():
-        print(f"{name} {score:.2f}\n{signature}")
+    for name, (value, signature) in result.further.items():
+        print(f"{name} {result.write(name, value)}\n{signature}")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from seqcritic.files import seal, unseal
 from seqcritic.scores.shared.function import as_score
 from seqcritic.training.export import export
 from seqcritic.training.model import load_model
-from support import complaints, records, run
+from support import complaints, records, run, word_share
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four", "hund": "dog", "katze": "cat"}
 
@@ -155,6 +156,24 @@ def test_other_scores_train_too(score: str, translation_recipe: Path, translatio
     short += [f"start.actor={translation_run}", f"score.name={score}"]
     assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), *short]) == 0
     assert records(tmp_path / "run")[-1]["valid_score"] >= 0
+
+
+def test_a_score_of_one_s_own_is_printed_with_its_decimals_and_beside_every_example(
+    translation_recipe: Path, translation_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    short = ["phases.train.updates=1", "method.name=reinforce", f"start.actor={translation_run}"]
+    out = tmp_path / "run"
+    assert main(["train", str(translation_recipe), "--out", str(out), *short, "score.name=support:word_share"]) == 0
+    assert main(["evaluate", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert re.match(r"support:word_share 0\.\d{4,}  \(95 % interval 0\.\d{4,} to [01]\.\d{4,}\)\n", printed)
+    assert main(["report", str(out), "--out", str(tmp_path / "page.html"), "--out", str(tmp_path / "page.json")]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    examples = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))["examples"]
+    for example in examples:
+        ((label, score),) = example["scores"].items()
+        assert float(score) == pytest.approx(word_share(example["predictions"][label], example["reference"]), abs=1e-4)
+    assert page.count('class="own-score"') == len(examples) > 1
 
 
 def test_a_missing_function_is_refused(translation_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

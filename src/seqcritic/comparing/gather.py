@@ -211,6 +211,7 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
             first.sources[row],
             first.references[row],
             {label: evaluation.predictions[row] for label, evaluation in evaluations.items()},
+            {label: evaluation.own_scores[row] for label, evaluation in evaluations.items() if evaluation.own_scores},
         )
         for row in rows
     )

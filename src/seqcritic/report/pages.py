@@ -233,8 +233,10 @@ def _list_examples(comparison: Comparison, is_correction: bool) -> list[list[dic
     """List the lines of every example: the source, the predictions, and the reference that they are held against."""
     compare = compare_characters if is_correction else compare_words
 
-    def line(role: str, label: str, content: str, difference: Difference | None = None) -> dict[str, object]:
-        return {"role": role, "label": label, "content": content, "difference": difference}
+    def line(
+        role: str, label: str, content: str, difference: Difference | None = None, score: str = ""
+    ) -> dict[str, object]:
+        return {"role": role, "label": label, "content": content, "difference": difference, "score": score}
 
     examples = []
     for example in comparison.examples:
@@ -242,7 +244,8 @@ def _list_examples(comparison: Comparison, is_correction: bool) -> list[list[dic
         labels = [*(label for label in comparison.labels if label in predictions), *predictions]
         lines = [line("source", "source", source, compare(source, reference) if is_correction else None)]
         for label in dict.fromkeys(labels):
-            lines.append(line("prediction", label, predictions[label], compare(predictions[label], reference)))
+            difference = compare(predictions[label], reference)
+            lines.append(line("prediction", label, predictions[label], difference, example.scores.get(label, "")))
         examples.append([*lines, line("reference", "reference", reference)])
     return examples
 
