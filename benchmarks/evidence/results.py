@@ -7,9 +7,10 @@ A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FI
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
 `ablation` an ablation, `gradients` a diagnosis, `errors` its squared errors with several samples, `estimators` all of
 one checkpoint, `trials` runs that were tried, `samples` what their samples returned, `token-values` what critics know
-of tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they come
-from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
-token-values.json, and every enumeration.json. headline.json tells of every study, method and search in one list.
+of tokens, `enumeration` measured figures beside exact ones, `pronunciation` error rates of words and phonemes. Pictures
+go to docs/images, named after the files they come from: the curves of every comparison.json, every ablation.json,
+variance, bias and cosine of every diagnosis, every token-values.json, and every enumeration.json. headline.json tells
+of every study, method and search in one list.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ OF_ONE_FILE = {
     "trials": tables.trials,
     "samples": tables.samples,
     "token-values": tables.token_values,
+    "pronunciation": tables.pronunciation,
     "enumeration": enumeration_tables.enumeration,
 }
 KINDS = "|".join((*OVER_SEVERAL, *OF_ONE_FILE))

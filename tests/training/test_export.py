@@ -193,7 +193,8 @@ def test_a_name_that_is_a_folder_too_is_refused(shipped: str, lively_run: Path, 
 
 
 def test_names_and_places_that_are_neither(shipped: str, refusal: Refusal):
-    assert refusal("predict", "tiny-spell").endswith("no such run or model: tiny-spell; packaged models: tiny-speller")
+    line = "no such run or model: tiny-spell (did you mean 'tiny-speller'?); packaged: tiny-speller"
+    assert refusal("predict", "tiny-spell").endswith(line)
     assert "no such run or model: ." not in refusal("evaluate", ".")
     assert "data.test: no text given" in refusal("evaluate", shipped)
 

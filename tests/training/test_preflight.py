@@ -32,6 +32,11 @@ def test_pairs_that_are_left_out_are_told():
     assert told.startswith("warning: 20 % of the training pairs are left out (2 longer than 2 tokens)")
 
 
+def test_pairs_that_can_only_be_copied_are_told():
+    (told,) = warnings_of(seqcritic.pairs([(word, word) for word in "abcd"], [("a", "a"), ("b", "b")]))
+    assert told.startswith("warning: source and target are the same in all validation pairs")
+
+
 def test_a_run_is_the_same_with_and_without_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     recipe = write_recipe(tmp_path)
     assert main(["train", str(recipe), "--out", str(tmp_path / "plain"), *SHORT]) == 0

@@ -20,6 +20,7 @@ from support import (
     method_overrides,
     outcome,
     run,
+    slow_but,
     start,
     train_here,
     updates_done,
@@ -27,7 +28,7 @@ from support import (
     write_recipe,
 )
 
-# One moment in each phase; a method without a critic trains from update 20 on.
+# One update in each phase; a method without a critic trains from update 20 on.
 KILLED_AT = {"actor-critic": (8, 28, 48), "mixer": (8, 24, 32)}
 # What draws more random numbers, holds more state, or names its weights differently.
 OPTIONS = [
@@ -73,11 +74,16 @@ def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: 
     [
         ("mixer", []),
         ("actor-critic", OPTIONS),
-        ("actor-critic", ["critic.from_actor=true", "critic.residual_on=lookahead"]),
-        ("actor-critic", ["critic.columns=12", "critic.from_actor=true", "critic.dropout=0.2"]),
         ("actor-critic", ["critic.columns=12", "critic.residual_on=optimal-completion", "critic.embeddings=actor"]),
         ("actor-critic", ["method.correction=auto", "method.likelihood_weight=0.1"]),
-        ("actor-critic", ["actor.dropout=0.2", "method.reward_dropout=none", "method.likelihood_weight=0.1"]),
+        *(
+            pytest.param("actor-critic", options, marks=pytest.mark.slow)
+            for options in (
+                ["critic.from_actor=true", "critic.residual_on=lookahead"],
+                ["critic.columns=12", "critic.from_actor=true", "critic.dropout=0.2"],
+                ["actor.dropout=0.2", "method.reward_dropout=none", "method.likelihood_weight=0.1"],
+            )
+        ),
     ],
 )
 def test_kills_in_every_phase_change_nothing(label: str, options: list[str], recipe: Path, tmp_path: Path):
@@ -104,7 +110,7 @@ def translating(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return recipe, train_here(recipe, folder / "start", *method_overrides("actor-critic"), "phases.train.updates=0")
 
 
-@pytest.mark.parametrize("label", method_labels())
+@pytest.mark.parametrize("label", slow_but([*registered_methods(), "actor-critic+likelihood"], method_labels()))
 def test_a_kill_changes_nothing_in_any_method(label: str, translating: tuple[Path, Path], tmp_path: Path):
     recipe, trained = translating
     overrides = [*method_overrides(label), f"start.actor={trained}"]

@@ -62,6 +62,7 @@ def measure(
     while True:
         for _ in range(moments.num_groups):
             moments.add(draw_gradients(subject, baseline, batches, generator))
+        # A look costs all products of the groups, so that looks grow further apart.
         if moments.num_draws < max(look, 2 * moments.num_groups):
             continue
         truth = find_truth(moments)
@@ -86,11 +87,12 @@ def gradient_error(moments: Moments, truth: str) -> float:
         return {"error": _ratio(products.variance(truth) / moments.num_draws, products.product(truth, truth))}
 
     found = moments.estimate(square)["error"].value
+    # A variance estimated below 0 says that there are too few draws, not that the mean is exact.
     return math.sqrt(found) if found >= 0 else math.inf
 
 
 def summarise(moments: Moments, truth: str, followed: str) -> Measurement:
-    """Return all figures of what was drawn; samples are counted against those of the estimator that is followed."""
+    """Return all figures of the draws; `followed` is the estimator of which one sample is the unit of `samples`."""
     square = moments.estimate(lambda products: {"square": products.product(truth, truth)})["square"].value
     rows = []
     for name in moments.names:
@@ -138,6 +140,7 @@ def _figures(products: Products, name: str, truth: str, followed: str) -> Figure
 
 def _error(products: Products, name: str, truth: str, samples: int) -> float:
     """‖b‖² + tr Cov / M, over ‖∇V‖²; the bias of an unbiased estimator is 0."""
+    # What was measured of a bias that is 0 is noise, and would be counted as error.
     bias_square = 0.0 if name in UNBIASED else max(products.difference(name, truth), 0.0)
     return _ratio(bias_square + products.variance(name) / samples, products.product(truth, truth))
 

@@ -73,6 +73,7 @@ def look_ahead(state_values: StateValues, score: Score, special: SpecialTokens, 
         many, ends = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]  # [B · A, 1]
         positions = torch.arange(prefixes.shape[1] + 1, device=tokens.device)
         given = torch.nn.functional.pad(prefixes, (0, 1), value=special.padding).repeat_interleave(repeats, dim=0)
+        # Each prefix with one candidate token at its end; what the sample had after it is gone.
         given = given.scatter(1, ends, tokens.view(-1, 1)).where(positions <= ends, special.padding)
         following = ask(state_values, given, positions <= ends + 1, many).gather(1, ends + 1)
         scores = prefix_scores(score, special, given, positions <= ends, many).to(following.dtype)

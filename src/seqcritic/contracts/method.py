@@ -83,7 +83,7 @@ class Method(ABC):
 
     @classmethod
     def temperature(cls, own: Section) -> float:
-        """Return τ, what the method's returns count an entropy of one nat for, from its own section."""
+        """Return τ, the weight of the policy's entropy (in nats) in the method's returns, from its own section."""
         return 0.0
 
     def updates(

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -21,10 +22,11 @@ from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, digest_tex
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.task import Task
 from seqcritic.data.bucketing import Buckets
-from seqcritic.data.codec_sides import sides_of, sources_end
+from seqcritic.data.codec_sides import has_features, sides_of, sources_end
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.held_out import held_out_for
-from seqcritic.data.parallel import Pair, named_files, read_pairs
+from seqcritic.data.parallel import Pair, clean_pair, locate_sound, named_files, read_pairs, read_rows
+from seqcritic.data.tables import open_dataset
 from seqcritic.data.token_cache import (
     EncodedPairs,
     PairFilter,
@@ -38,7 +40,7 @@ from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
 from seqcritic.errors import UserError
 from seqcritic.files import default_cache_directory
 from seqcritic.progress import Bar, log
-from seqcritic.settings.data import PairFiles, TranslationSettings
+from seqcritic.settings.data import ColumnSettings, PairFiles, TranslationSettings
 
 
 class PairsTask(Task):
@@ -53,8 +55,11 @@ class PairsTask(Task):
         self.maximum_length = settings.maximum_length
         self._level = level
         self._evaluated: dict[str, list[Pair]] = {}
+        self._has_features = codec is not None and has_features(codec)
         if codec is not None:
             self.codec = codec
+        if self._has_features and settings.maximum_ratio is not None:
+            raise UserError(f"{self._name('maximum_ratio')}: sources are sounds, which have no tokens; leave it null")
 
     @cached_property
     def codec(self) -> Codec:  # type: ignore[override]
@@ -111,7 +116,12 @@ class PairsTask(Task):
 
         Its number is position // size; it may hold fewer than `size` pairs, see `data/bucketing.py`.
         """
-        return self._buckets.batch(position, size, seed)
+        batch = self._buckets.batch(position, size, seed)
+        if not self._has_features:
+            return batch
+        assert batch.texts is not None, "buckets of pairs have them"
+        sources, mask = self.codec.encode_sources(batch.texts.sources())
+        return replace(batch, sources=sources, source_mask=mask)
 
     def evaluation_set(self, split: str) -> EvaluationSet:
         """Return the pairs of a split in the order of the files, or an even spread over them if a size limits it."""
@@ -145,7 +155,7 @@ class PairsTask(Task):
         self._require("valid")  # a fault here is better told before minutes of counting
         train = key_of(
             [
-                self.training_pairs.text_digest,
+                self._digest(self._read("train")) if self._has_features else self.training_pairs.text_digest,
                 [vocabulary_digest(vocabulary) for vocabulary in self._vocabularies],
                 self.settings.maximum_length,
                 self.settings.maximum_ratio,
@@ -154,7 +164,14 @@ class PairsTask(Task):
         return f"{train[:16]}-{self._text_digest('valid')}"
 
     def _text_digest(self, split: str) -> str:
-        return digest_texts((pair.source, pair.targets) for pair in self._evaluation_pairs(split))
+        return self._digest(self._evaluation_pairs(split))
+
+    def _digest(self, pairs: Iterable[Pair]) -> str:
+        if not self._has_features:
+            return digest_texts((pair.source, pair.targets) for pair in pairs)
+        # Sounds by name and size: wherever they are, they are the same.
+        sounds = ((Path(pair.source), pair.targets) for pair in pairs)
+        return digest_texts((f"{path.name}:{path.stat().st_size}", targets) for path, targets in sounds)
 
     @cached_property
     def _vocabularies(self) -> tuple[Encoder, Encoder]:
@@ -174,7 +191,8 @@ class PairsTask(Task):
 
     @cached_property
     def _buckets(self) -> Buckets:
-        num_tokens = (self.codec.num_source_tokens, self.codec.num_target_tokens)
+        source, target = self._vocabularies
+        num_tokens = len(source), len(target)
         texts = RawTexts(
             torch.arange(0),
             lambda rows: [source for source, _ in self._raw_pairs.read_texts(rows)],
@@ -225,6 +243,9 @@ class PairsTask(Task):
 
     def _report_evaluation(self, split: str, found: EvaluationSet) -> None:
         longest = self.settings.maximum_length
+        if self._has_features:
+            log.log(self._level, f"{self._name(split)}: {len(found):,} pairs")
+            return
         lengths = [
             (source - 1, reference - 1)  # without the end token
             for batch in found.batches
@@ -251,6 +272,7 @@ class PairsFromFiles(PairsTask):
     ) -> None:
         super().__init__(settings, codec, level)
         self._cache = cache
+        self._datasets: dict[str, Any] = {}
 
     def section(self) -> dict[str, Any]:
         """The section `data` of the settings that build this task again."""
@@ -266,13 +288,17 @@ class PairsFromFiles(PairsTask):
 
     def _require(self, split: str) -> None:
         """Refuse a split that is not there."""
-        of = "train" if self._is_held_out(split) else split
-        named_files(getattr(self.settings, of), self._name(of))
+        if self._is_held_out(split):
+            split = "train"
+        if self._in_dataset(split):
+            self._dataset(split)
+        else:
+            named_files(getattr(self.settings, split), self._name(split), self.settings.origin)
 
     def _read(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of a split in their order."""
         of = "train" if self._is_held_out(split) else split
-        found = read_pairs(getattr(self.settings, of), self._name(of))
+        found = self._read_whole(of)
         if of != "train" or not self._shares:
             return found
         return (pair for pair in found if held_out_for(pair.source, self._shares) == split)
@@ -285,6 +311,27 @@ class PairsFromFiles(PairsTask):
     def _shares(self) -> dict[str, float]:
         """The shares of the training pairs that are kept apart."""
         return {split: share for split, share in self.settings.held_out if share}
+
+    def _read_whole(self, split: str) -> Iterator[Pair]:
+        """Yield the pairs of a split, held-out ones among those of train."""
+        columns, name = self.settings.columns, self._name(split)
+        if self._in_dataset(split):
+            rows = enumerate(self._dataset(split), start=1)
+            found: Iterator[Pair] = map(clean_pair, read_rows(rows, columns, f"{name}: row", ""))
+        else:
+            found = read_pairs(getattr(self.settings, split), name, columns, self.settings.origin)
+        if not self._has_features:
+            return found
+        return (locate_sound(pair, self._place(split, pair)) for pair in found)
+
+    def _in_dataset(self, split: str) -> bool:
+        return self.settings.dataset is not None and getattr(self.settings, split) == PairFiles()
+
+    def _dataset(self, split: str) -> Any:
+        if split not in self._datasets:
+            assert self.settings.dataset is not None
+            self._datasets[split] = open_dataset(self.settings.dataset, split)
+        return self._datasets[split]
 
     def _learn_codec(self) -> TextCodec:
         """Return the vocabularies of the training text from the cache, or learn and cache them."""
@@ -307,8 +354,16 @@ class PairsFromFiles(PairsTask):
 
     @cached_property
     def _signatures(self) -> list[dict[str, Any]]:
-        files = [self._signature(path, setting) for path, setting in named_files(self.settings.train, "data.train")]
-        return [*files, {"held_out": self._shares}] if self._shares else files
+        """What decides the pairs of the training text: its files, which columns are read, and what is kept apart."""
+        signatures: list[dict[str, Any]] = [{"held_out": self._shares}] if self._shares else []
+        if self._in_dataset("train"):
+            dataset = self._dataset("train")
+            found = {"dataset": dataset._fingerprint, "rows": len(dataset)}  # nothing public tells it
+            return [*signatures, found | {"columns": self.settings.columns.model_dump()}]
+        if self.settings.columns != ColumnSettings():
+            signatures.append({"columns": self.settings.columns.model_dump()})
+        named = named_files(self.settings.train, "data.train", self.settings.origin)
+        return signatures + [self._signature(path, setting) for path, setting in named]
 
     def _signature(self, path: str, setting: str) -> dict[str, Any]:
         try:

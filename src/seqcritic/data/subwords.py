@@ -45,7 +45,7 @@ class SubwordVocabulary:
         by_number = sorted((number, piece) for piece, number in tokenizer.get_vocab().items())
         left_out = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special}
         kept = [(number, piece) for number, piece in by_number if number not in left_out | {_unknown_of(tokenizer)}]
-        self._numbers = {number: ours for ours, (number, _) in enumerate(kept, start=NUM_SPECIAL)}
+        self._ids = {number: ours for ours, (number, _) in enumerate(kept, start=NUM_SPECIAL)}
         writes_bytes = isinstance(tokenizer.pre_tokenizer, pre_tokenizers.ByteLevel) and tokenizer.decoder is None
         self._decoder = decoders.ByteLevel() if writes_bytes else tokenizer.decoder
         pieces = [piece for _, piece in kept]
@@ -62,8 +62,8 @@ class SubwordVocabulary:
         """Return the ids of many raw lines."""
         clean = [_clean(line, self.lowercase) for line in lines]
         encodings = self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)
-        number_of = self._numbers.get
-        return [[number_of(number, UNKNOWN) for number in encoding.ids] for encoding in encodings]
+        id_of = self._ids.get
+        return [[id_of(number, UNKNOWN) for number in encoding.ids] for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return readable text up to the first end token."""

@@ -79,6 +79,10 @@ class WordVocabulary:
     def __len__(self) -> int:
         return len(self._texts)
 
+    def knows(self, word: str) -> bool:
+        """Return whether a word, or a character, has an id of its own."""
+        return (word.lower() if self.lowercase else word) in self._ids
+
     def encode(self, line: str) -> list[int]:
         """Return the ids of a raw line, without an end token."""
         id_of = self._ids.get

@@ -14,7 +14,7 @@ OTHER_CHARACTER = "#"
 
 
 class Vocabulary:
-    """A fixed list of tokens; token k of the list has number k + 1."""
+    """A fixed list of tokens; token k of the list has the id k + 1."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         if len(set(tokens)) != len(tokens):

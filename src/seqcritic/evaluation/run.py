@@ -16,11 +16,11 @@ from seqcritic.errors import UserError
 from seqcritic.evaluation.bootstrap import interval
 from seqcritic.evaluation.evaluate import (
     name_references,
+    other_scores,
     predict_batches,
     score_predictions,
     signature,
     surrogate,
-    watched_scores,
 )
 from seqcritic.progress import Bar, set_up_logging
 from seqcritic.scores.bleu import BleuScore
@@ -49,6 +49,7 @@ class RunEvaluation:
     references: list[str]
     predictions: list[str]
     statistics: Array  # [sentences, K], each sentence's summands of the score
+    further_references: list[tuple[str, ...]] | None = None  # beyond the first, where any sentence has such
     decimals: dict[str, int] = field(default_factory=dict)  # of scores by name, where they are not the two of percents
     own_scores: tuple[str, ...] = ()  # of each sentence, as it is printed, where the score is a user's own
 
@@ -91,7 +92,7 @@ def evaluate_predictions(
     metric = model.score
     evaluated = score_predictions(predictions, evaluation_set, metric)
     further = _further_scores(model, task, predictions, evaluation_set)
-    watched = watched_scores(metric, model.settings, task.codec)
+    watched = other_scores(metric, model.settings, task.codec)
     decimals = {name: score.num_decimals(further[name][0]) for name, score in watched.items()}
     own = metric.of_totals(evaluated.statistics).tolist() if isinstance(metric, FunctionScore) else ()
     return RunEvaluation(
@@ -116,6 +117,7 @@ def evaluate_predictions(
         references=evaluation_set.references,
         predictions=predictions,
         statistics=evaluated.statistics,
+        further_references=evaluation_set.further_references,
         decimals={metric.name: metric.num_decimals(evaluated.score)} | decimals,
         own_scores=tuple(map(metric.write, own)),
     )
@@ -153,7 +155,7 @@ def _further_scores(
     """Return the other figures: what the settings watch, and what a reader of BLEU expects, chrF and BLEU by the
     paper's convention."""
     references, codec = evaluation_set.all_references, task.codec
-    scores = watched_scores(model.score, model.settings, codec)
+    scores = other_scores(model.score, model.settings, codec)
 
     def describe(score: Score) -> str:
         return "|".join(name_references(score.signature(), evaluation_set.num_references)).removeprefix("score:")

@@ -70,6 +70,7 @@ def mix_inputs(actor: Actor, memory: Memory, references: Tensor, coins: Tensor, 
     inputs = references.clone()
     state = actor.start(memory)
     for step in range(references.shape[1] - 1):
+        # Drawn at every step and used where the coin says so: the stream of numbers does not depend on the coins.
         drawn = choose(torch.softmax(actor.logits(state), dim=1), numbers[step])
         inputs[:, step] = torch.where(coins[step], references[:, step], drawn)
         state = actor.step(memory, state, inputs[:, step])

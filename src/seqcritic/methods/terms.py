@@ -82,18 +82,20 @@ def prepare_terms(
     settings: MethodSettings,
     generator: torch.Generator,
 ) -> Terms:
-    """Return what the terms are made from, where the actor's memory of the batch has these dropout masks.
+    """Return the memories that the terms need; `masks` are the dropout masks of the actor's `memory`.
 
     The likelihood term has that memory, or one with masks where the rewards have none. The anchor drops what the actor
     drops: the policies that are compared differ in their weights alone.
     """
     likelihood = anchor = None
     if settings.likelihood_weight > 0:
+        # Masks that the rewards hold serve this term as well: one memory, one pass.
         own = networks.actor.draw_masks(len(batch), generator) if masks is None else None
         likelihood = memory if own is None else networks.actor.encode(batch.sources, batch.source_mask, own)
     if settings.kl_weight > 0:
         assert networks.anchor is not None, "settings name it among the networks"
         with torch.no_grad():
+            # One row an example; samples of it share that row when they are compared.
             known = networks.anchor.encode(batch.sources, batch.source_mask, masks)
         anchor = Anchored(networks.anchor, known, len(batch))
     return Terms(likelihood, settings.label_smoothing, anchor)

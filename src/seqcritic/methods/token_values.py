@@ -49,6 +49,7 @@ def compare_values(returns: Tensor, values: Tensor, weights: Tensor) -> tuple[Te
     From returns [B, A, K], values and weights [B, A]. The noise of a mean of K returns makes the squares of true
     advantages too large by Σ_a w(a) (1 − w(a)) σ²(a) / K.
     """
+    # Without it a critic would look worse the fewer continuations there are to compare it with.
     noise = (weights * (1 - weights) * returns.var(dim=2)).sum(dim=1) / returns.shape[2]
     true, own = advantages(returns.mean(dim=2), weights), advantages(values, weights)
     squares = (weights * true.square()).sum(dim=1) - noise
@@ -79,6 +80,7 @@ def token_correlation(actor: Actor, critic: Critic, score: Score, batches: Seque
         left -= len(few[-1])
         if left <= 0:
             break
+    # A seed of its own: the figure of one evaluation can be compared with the next, and training draws what it would.
     generator = torch.Generator().manual_seed(derive_seed(seed, "token values"))
     found = measure_token_values(actor, critic, score, few, generator).correlation
     return found if math.isfinite(found) else 0.0
@@ -117,6 +119,7 @@ def _sums_by_example(parts: Sequence[tuple[Tensor, ...]], num_examples: int) -> 
 
 def _jackknife_error(sums: Tensor) -> float:
     """Return the standard error of the correlation from each example's squares and products [E, 3]."""
+    # By examples, not prefixes: prefixes of one example are not independent.
     true, own, products = (sums.sum(dim=0) - sums).unbind(1)  # with one example left out each
     found = products / (true * own).sqrt()
     count = len(found)
@@ -140,9 +143,11 @@ def _measure_batch(
     for position in POSITIONS:
         steps = (position * lengths).long().clamp(max=drawn.mask.shape[1] - 1)
         alive = drawn.mask.gather(1, steps[:, None]).flatten().nonzero().flatten()
+        # Every prefix becomes tokens times continuations rows: a few at a time fit into memory.
         for rows in torch.split(alive, PREFIXES_AT_ONCE):
             chances = probabilities[rows, steps[rows]]  # [B, V]
             weights, tokens = chances.topk(min(TOKENS, chances.shape[1]), dim=1)
+            # Over the tokens compared alone: a mean that the unlikely rest would shift cannot be measured.
             weights = (weights / weights.sum(dim=1, keepdim=True)).double()
             part, known = batch.select(rows), all_rows.select(memory, rows)
             returns = _continue(actor, score, part, known, drawn.tokens[rows], steps[rows], tokens, generator)

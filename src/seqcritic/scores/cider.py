@@ -50,7 +50,7 @@ class Frequencies:
         self._most = math.log(max(count, 1))
 
     def weigh(self, ngram: Ngram) -> float:
-        """Return idf: log N − log df, of an n-gram that no reference has as of one that one has."""
+        """Return idf, log N − log df; an n-gram that stands in no reference counts as if it stood in one."""
         return self._most - math.log(max(1, self._found[ngram]))
 
     def weigh_all(self, tokens: Tensor, order: int) -> Tensor:

@@ -19,6 +19,7 @@ from seqcritic.starting.survey import SideSurvey, Survey
 
 CLOSED_SET = 500  # more different symbols than these are words
 FEW_UNKNOWN = 0.02
+FEW_WORDS = 3_000  # beyond these, an output layer over words costs more than it saves in steps
 HELD_OUT, MOST_HELD_OUT = 0.05, 1_000
 SAMPLED_LINES = 20_000  # enough to learn the subwords that lengths are counted in
 LONGEST = 250
@@ -105,7 +106,7 @@ def choose_tokens(side: SideSurvey, num_pairs: int) -> Chosen:
         why = f"single words or text without spaces, in {side.num_characters} different characters"
         return Chosen({"kind": "characters", "size": None}, why)
     for size, share in side.unknown_words.items():
-        if share <= FEW_UNKNOWN and size <= 10_000:
+        if share <= FEW_UNKNOWN and size <= FEW_WORDS:
             why = f"the {size:,} most frequent words leave {100 * share:.1f} % of unseen text unknown"
             return Chosen({"kind": "words", "size": size}, why)
     size = 1_000 if num_pairs < 10_000 else 4_000 if num_pairs < 100_000 else 8_000 if num_pairs < 2_000_000 else 16_000

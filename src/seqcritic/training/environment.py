@@ -11,7 +11,22 @@ import torch
 
 from seqcritic.native.kernels import describe
 
-PACKAGES = ("seqcritic", "torch", "numpy", "pydantic", "safetensors", "rapidfuzz", "rich", "tensorboard")
+# What decides a number, a score's above all: networks, tokens, scores; then what shows it.
+PACKAGES = (
+    "seqcritic",
+    "torch",
+    "numpy",
+    "tokenizers",
+    "sacrebleu",
+    "rapidfuzz",
+    "rouge-score",
+    "sacremoses",
+    "transformers",
+    "peft",
+    "safetensors",
+    "pydantic",
+    "rich",
+)
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # names of glibc's mallopt
 
 

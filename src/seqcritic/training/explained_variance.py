@@ -8,6 +8,8 @@ noise; the warning says so, and `phases.critic.explained_variance` lets the phas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from seqcritic.contracts.batch import Batch
@@ -22,7 +24,7 @@ WARNED_BELOW = 0.3
 
 
 @torch.no_grad()
-def explained_variance(networks: Networks, batches: list[Batch], settings: Settings, score: Score) -> float:
+def explained_variance(networks: Networks, batches: Sequence[Batch], settings: Settings, score: Score) -> float:
     """Return the fraction explained on samples for the first few hundred validation sentences, by a seed of its own."""
     method = CriticTraining(settings.method, score, settings.score.shaping)
     # The word that derives the seed is an older name of this figure: another one would change published curves.

@@ -27,7 +27,7 @@ from seqcritic.training.start import start_codec
 
 @dataclass(frozen=True)
 class Parts:
-    """The model, the data and the score it is judged by; the critic where the method needs one."""
+    """What a run is composed of: actor, task, score, and the critic if the method needs one."""
 
     actor: Actor
     task: Task

@@ -41,7 +41,7 @@ def in_updates(settings: Settings, epoch_size: int | None, num_processes: int = 
     def count(epochs: float, key: str) -> int:
         if epoch_size is None:
             raise UserError(f"{key}: this task does not know how many examples an epoch has; give updates instead")
-        return max(1, round(epochs * epoch_size / (training.batch * num_processes)))
+        return max(1, round(epochs * epoch_size / (training.update_size * num_processes)))
 
     rules: dict[str, PhaseSettings] = dict(phases)
     for name, phase in rules.items():
@@ -113,3 +113,9 @@ def has_stopped_growing(errors: Sequence[float], patience: int) -> bool:
         return False
     peak = max(range(rise, len(errors)), key=errors.__getitem__)
     return len(errors) - 1 - peak >= patience
+
+
+def update_cost(settings: Settings, phase: str) -> float:
+    """Return what an update of a phase costs in likelihood updates, by the recipe's measured costs."""
+    label = {"actor": "likelihood", "critic": "critic", "train": settings.method.label}[phase]
+    return settings.compare.cost(label)

@@ -72,6 +72,9 @@ def warnings_of(task: Task) -> list[str]:
             f"warning: {100 * left_out / pairs.num_read:.0f} % of the training pairs are left out ({reasons}); "
             "a larger data.maximum_length keeps long ones"
         )
+    examples = task.first_examples(NUM_REFERENCES)
+    if len(examples) > 1 and all(source in targets for source, targets in examples):
+        found.append("warning: source and target are the same in all validation pairs; there is nothing to learn")
     share = unknown_share(task)
     if share > MOST_UNKNOWN:
         found.append(

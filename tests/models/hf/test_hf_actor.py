@@ -56,8 +56,8 @@ def test_stepping_equals_scoring(family):
         logits, views = actor.score(memory, TOKENS)
         state = actor.start(memory)
         for step in range(TOKENS.shape[1]):
-            assert torch.allclose(actor.logits(state), logits[:, step], atol=1e-4)
-            assert torch.allclose(actor.view(state), views[:, step], atol=1e-4)
+            assert torch.allclose(actor.logits(state), logits[:, step], atol=1e-5, rtol=1e-6)
+            assert torch.allclose(actor.view(state), views[:, step], atol=1e-5, rtol=1e-6)
             before = [tensor.clone() for pair in state.cache for tensor in pair]
             following = actor.step(memory, state, TOKENS[:, step])
             assert all(torch.equal(*pair) for pair in zip(before, (t for p in state.cache for t in p), strict=True))

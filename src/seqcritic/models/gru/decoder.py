@@ -22,10 +22,11 @@ from seqcritic.models.gru.attention import Attention, EncoderMemory
 from seqcritic.models.gru.dropout import Masks, draw_masks, masked
 from seqcritic.models.gru.lookup import project_table, project_tokens
 from seqcritic.models.gru.output_layer import build_output_layer
-from seqcritic.models.gru.recurrence import attended_scan, plain_loops
+from seqcritic.models.gru.recurrence import attended_scan
 from seqcritic.native.kernels import Kernels, kernels_for
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.packing import pack
+from seqcritic.tensors.plain_loops import plain_loops
 from seqcritic.tensors.rows import Shared
 
 
@@ -88,15 +89,15 @@ class Decoder(nn.Module):
         self.dropout = dropout
         self.output_layer = build_output_layer(hidden + memory_size, embedding, tied, output_width)
 
-    def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
-        """Return what is dropped of so many rows, of the encoder's embeddings too; None at rate 0."""
+    def draw_masks(self, num_rows: int, generator: torch.Generator, between: int = 0) -> Masks | None:
+        """Return what is dropped of so many rows, of the encoder too, `between` units of it; None at rate 0."""
         features = self.hidden + self.context_gates.in_features
-        size = self.embedding.embedding_dim
-        return draw_masks(self.dropout, size, features, num_rows, generator, self.initial)
+        sizes = (self.embedding.embedding_dim, features, between)
+        return draw_masks(self.dropout, sizes, num_rows, generator, self.initial)
 
     def encode(self, encoder: nn.Module, tokens: Tensor, mask: Tensor, masks: Masks | None) -> EncoderMemory:
         """Return the memory of tokens [B, S] read by an encoder, to be decoded with these masks."""
-        annotations = encoder(tokens, mask, None if masks is None else masks.encoder)
+        annotations = encoder(tokens, mask, masks)
         return self.attention.prepare_memory(annotations, mask, masks)
 
     def start(self, memory: EncoderMemory) -> State:

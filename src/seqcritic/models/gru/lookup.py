@@ -54,6 +54,10 @@ def project_both_ways(
         tables = torch.baddbmm(bias[:, None], embedding.weight.expand(2, -1, -1), weight.transpose(1, 2))
         both = torch.cat([tokens, tokens[mirrored] + size])
         return look_up(both, tables.flatten(0, 1)).view(2, len(tokens), -1)
-    embedded = masked(embedding(tokens), mask, rows)
-    both = torch.stack([embedded, gather_rows(embedded, mirrored)])
+    return project_vectors(weight, bias, masked(embedding(tokens), mask, rows), mirrored)
+
+
+def project_vectors(weight: Tensor, bias: Tensor, vectors: Tensor, mirrored: Tensor) -> Tensor:
+    """Return W_0 x + b_0 and W_1 x' + b_1, [2, N, F], for vectors x [N, E], x' being x[mirrored], and W [2, F, E]."""
+    both = torch.stack([vectors, gather_rows(vectors, mirrored)])
     return torch.baddbmm(bias[:, None], both, weight.transpose(1, 2))

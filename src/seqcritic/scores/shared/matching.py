@@ -34,7 +34,7 @@ def equal_positions(references: Tensor, reference_lengths: Tensor, unknown: int 
 
 
 def tokens_of_all(batch: Scorable, of_reference: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Return [B, R, T, R · U + 1] what each reference says of every token of all references, and of one in none.
+    """Return a table [B, R, T, R · U + 1]: by each reference an entry of every token of any, and of another.
 
     `of_reference` takes references [B, U] and their lengths [B] and returns what they say of their own tokens and,
     last, of a token they lack [B, T, U + 1].
