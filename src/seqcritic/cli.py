@@ -105,7 +105,7 @@ def _add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "write a commented recipe and print what was seen and why it was chosen so.",
     )
     init.add_argument(
-        "pairs", nargs="+", metavar="PAIRS", help="files with both sides (.tsv, .jsonl), or two: sources and targets"
+        "pairs", nargs="+", metavar="PAIRS", help="files with both sides (.tsv, .csv, .jsonl), or two: sources, targets"
     )
     init.add_argument("--out", default="recipe.yaml", metavar="FILE", help="the recipe (default: recipe.yaml)")
     for split in ("valid", "test"):

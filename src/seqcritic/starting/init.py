@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from seqcritic.data.parallel import read_pairs
+from seqcritic.data.tables import READERS
 from seqcritic.errors import UserError
 from seqcritic.files import write_whole
 from seqcritic.progress import set_up_logging
@@ -18,7 +19,7 @@ from seqcritic.starting.choice import Machine, choose
 from seqcritic.starting.recipe import recipe_text, tell_choice, tell_survey
 from seqcritic.starting.survey import survey_files
 
-ENDINGS = (".tsv", ".jsonl")
+ENDINGS = (".tsv", *READERS)
 
 
 def init(
@@ -26,8 +27,8 @@ def init(
 ) -> tuple[list[str], Path]:
     """Write a recipe for pairs; return what was seen and chosen, a line each, and where the recipe is.
 
-    `pairs`, and `valid` and `test` if there are any, are files with both sides (.tsv, .jsonl), or two, source and
-    target, line by line. A file that is there is never overwritten.
+    `pairs`, and `valid` and `test` if there are any, are files with both sides (.tsv, .csv, .jsonl, .parquet),
+    or two, source and target, line by line. A file that is there is never overwritten.
     """
     set_up_logging()
     target = Path(out)
