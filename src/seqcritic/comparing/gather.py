@@ -17,11 +17,11 @@ from seqcritic.evaluation.run import RunEvaluation
 from seqcritic.files import unseal
 from seqcritic.progress import set_up_logging
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
-from seqcritic.settings.io import WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
+from seqcritic.settings.io import CONFIG_FILE, WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.environment import environment
 from seqcritic.training.model import Model, find_weights
-from seqcritic.training.run_folder import CONFIG_FILE, read_settings
+from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tracking import Record, read_metrics
 
 BASELINE = "likelihood"
@@ -219,6 +219,7 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
             first.references[row],
             {label: evaluation.predictions[row] for label, evaluation in evaluations.items()},
             () if first.further_references is None else first.further_references[row],
+            {label: evaluation.own_scores[row] for label, evaluation in evaluations.items() if evaluation.own_scores},
         )
         for row in rows
     )

@@ -16,6 +16,7 @@ OBJECT = "object"  # what was passed from Python and has to be passed again
 OWN = "own"
 TASKS = ("spelling", "translation")
 SPLITS = ("train", "valid", "test")
+Share = Annotated[float, Field(ge=0, le=0.4)]
 NUM_BYTES = 256
 
 
@@ -87,6 +88,16 @@ class PairFiles(Section):
     )
 
 
+class HeldOutSettings(Section):
+    """Which shares of the training pairs are kept apart; where a split names no files, they are what it has.
+
+    A hash of the source decides: no source is on two sides, and pairs that are added move none.
+    """
+
+    valid: Share = Field(0.0, description="share of the sources of data.train that validates; 0: none")
+    test: Share = Field(0.0, description="share of the sources of data.train that tests; 0: none")
+
+
 class ColumnSettings(Section):
     """What the two sides are called in files and datasets with named columns; `a.b` is the field b of the column a."""
 
@@ -138,6 +149,7 @@ class TranslationSettings(Section):
     train: PairFiles = PairFiles()
     valid: PairFiles = PairFiles()
     test: PairFiles = PairFiles()
+    held_out: HeldOutSettings = HeldOutSettings()
     columns: ColumnSettings = ColumnSettings()
     dataset: DatasetSettings | None = None
     source_tokens: TokenSettings = TokenSettings()
