@@ -244,6 +244,15 @@ def test_a_frozen_encoder_stays_and_a_tied_embedding_does_not(tmp_path: Path):
         make_actor("gpt2", freeze=["encoder"])
 
 
+def test_a_prompted_critic_is_found_again_beside_the_trained_actor(tmp_path: Path):
+    prompted = ["method.name=ppo", "critic.kind=prompted", "critic.residual_on=none", "actor.lora.rank=2"]
+    arguments = recipe_of("gpt2", tmp_path, *prompted)
+    folder = seqcritic.train(load_recipe(arguments[0], arguments[1:]), tmp_path / "run")
+    table = seqcritic.inspect(folder, "one two", "twos ones")
+    assert len(table.reference) == 3
+    assert all(math.isfinite(step.value) for step in table.steps)
+
+
 @pytest.mark.parametrize("family", ["bart", "t5"])
 def test_a_frozen_encoder_of_texts_is_kept_and_says_the_same(family: str, tmp_path: Path, monkeypatch: Any):
     monkeypatch.setenv("SEQCRITIC_CACHE", str(tmp_path))
