@@ -7,17 +7,20 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 import seqcritic
 from seqcritic import Callback, HuggingFaceActor, Trainer, UserError, evaluate, export, load_model, pairs
 from seqcritic.methods.build import assemble_networks
 from seqcritic.models.build import build_critic
+from seqcritic.models.products import bfloat16_products
 from seqcritic.settings.io import load_recipe
 from seqcritic.training.checkpoint import CheckpointFolder, read_description, read_tensors
 from support import outcome, run, slow_but, start, updates_done, wait_until
@@ -312,6 +315,22 @@ def test_layers_are_really_computed_again(monkeypatch: pytest.MonkeyPatch):
     assert len(calls) > before + 10
     with pytest.raises(UserError, match=r"actor.gradient_checkpointing: this method learns from single steps"):
         actor.step(None, None, torch.tensor([5]))
+
+
+@pytest.mark.parametrize("family", ["marian", "gpt2"])
+def test_narrow_products_give_the_gradient_also_of_layers_computed_again(family: str):
+    def gradient(narrow: bool, again: bool) -> Tensor:
+        torch.manual_seed(1)
+        actor = make_actor(family, gradient_checkpointing=again)
+        assert actor.codec is not None
+        with bfloat16_products() if narrow else nullcontext():
+            logits, _ = actor.score(actor.encode(*actor.codec.encode_sources(LINES)), torch.tensor([[5, 6, 7]] * 3))
+        torch.log_softmax(logits, dim=2)[:, :, 5].sum().backward()
+        return torch.cat([weight.grad.flatten() for weight in actor.parameters() if weight.grad is not None])
+
+    exact, narrow = gradient(narrow=False, again=False), gradient(narrow=True, again=False)
+    assert 1e-4 < (narrow - exact).norm() / exact.norm() < 0.01
+    torch.testing.assert_close(gradient(narrow=True, again=True), narrow, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize(
