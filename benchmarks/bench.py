@@ -22,6 +22,7 @@ import actor_critic_step
 import beam_speed
 import greedy_evaluation
 import matrix_products
+import narrow_products
 import reinforce_step
 import step_memory
 import training_step
@@ -40,6 +41,7 @@ CLAIMS: dict[str, Callable[[Session], list[Row]]] = {
         beam_speed,
         greedy_evaluation,
         step_memory,
+        narrow_products,
     )
 }
 

@@ -92,6 +92,8 @@ def predict(options: argparse.Namespace) -> int:
     from seqcritic.training.model import load_model
 
     _check_search(options)
+    if options.margin is not None and not abs(options.margin) <= LARGEST:
+        raise UserError(f"--margin: {options.margin} is not a finite number of at most {LARGEST:g}")
     if options.nbest and options.margin is not None:
         raise UserError("--nbest: --margin chooses between the first and the line itself; take one of the two")
     if options.nbest and options.mbr:

@@ -140,7 +140,7 @@ def test_what_is_no_file_is_told_before_anything_is_read(tmp_path: Path) -> None
     with pytest.raises(
         UserError, match=r"make it by 'seqcritic prepare x', or give data\.test\.pairs=FILE if it has moved"
     ):
-        list(read_pairs(PairFiles(pairs=(missing,)), "data.test", "seqcritic prepare x"))
+        list(read_pairs(PairFiles(pairs=(missing,)), "data.test", origin="seqcritic prepare x"))
     assert "is a folder" in fault(PairFiles(pairs=(bad, str(tmp_path))))
     pipe = tmp_path / "pipe.tsv"
     os.mkfifo(pipe)

@@ -81,7 +81,8 @@ def test_the_task_pairs_errors_with_the_right_text_and_its_models_know_that_leng
     [
         ("Thhe ct \u2014 sat", "the cat # sat", "The cat \u2014 sat"),
         ("Thhe \u2014 ct", "the # cat", "The \u2014 cat"),
-        ("HTE END", "the end", "THE END"),
+        ("HTE  \tEND", "the end", "THE  \tEND"),
+        ("Xhe", "the", "The"),
         ("hel lo World", "hello world", "hello World"),
         ("Caf\u00e9 isgood", "caf# is good", "Caf\u00e9 is good"),
         ("Right as it is.", "right as it is.", "Right as it is."),

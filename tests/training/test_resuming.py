@@ -76,6 +76,7 @@ def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: 
         ("actor-critic", OPTIONS),
         ("actor-critic", ["critic.columns=12", "critic.residual_on=optimal-completion", "critic.embeddings=actor"]),
         ("actor-critic", ["method.correction=auto", "method.likelihood_weight=0.1"]),
+        ("actor-critic", ["precision=bfloat16"]),
         *(
             pytest.param("actor-critic", options, marks=pytest.mark.slow)
             for options in (

@@ -18,7 +18,7 @@ from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.critic import Critic
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.codecs.text import TextCodec
-from seqcritic.data.tokens import WordVocabulary
+from seqcritic.data.tokens import TextVocabulary
 from seqcritic.data.vocabulary import OTHER_CHARACTER, SPELLING_ALPHABET
 from seqcritic.errors import UserError
 from seqcritic.report.playground import Playground, render_playground
@@ -71,12 +71,13 @@ def describe_playground(
             f"{place}: critic.residual_on={critic.residual_on} adds what {settings.score.name} says of each "
             "token, which a page can compute for edit-distance alone; show one prediction with inspect --out instead"
         )
+    codec = describe_codec(model.codec, place)
     store = WeightStore("float16" if half else "float32")
     description = {
         "precision": store.precision,
         "actor": describe_network(_for_page(actor, place), store),
         "critic": None if critic is None else describe_critic(_for_page(critic, place), critic, store),
-        "codec": describe_codec(model.codec, place),
+        "codec": codec,
         "score": None if score is None else describe_score(score, settings.score.shaping),
         "end": actor.special.end[0],
         "limits": {"factor": actor.limits.factor, "extra": actor.limits.extra},
@@ -94,7 +95,7 @@ def describe_playground(
         "Weights are rounded to 16 bits: the page shows the rounded model.": half,
         "The run is not finished; its critic may hardly be trained.": not model.description["progress"]["finished"],
     }
-    is_spelled = all(side == "characters" for side in _token_kinds(model.codec))
+    is_spelled = all(side["kind"] in ("spelling", "characters") for side in codec.values())
     networks = "the actor" if critic is None else "actor and critic"
     return Playground(
         title=f"{settings.name}, {settings.method.label}, seed {settings.seed}",
@@ -159,20 +160,26 @@ def describe_critic(network: PageNetwork, critic: Critic, store: WeightStore) ->
 
 
 def describe_codec(codec: Codec, place: Path) -> dict[str, Any]:
-    """Return what text.js needs to know of a codec."""
+    """Return what text.js needs to know of a codec: of its two sides."""
     if isinstance(codec, SpellingCodec):
-        return {"kind": "spelling", "alphabet": SPELLING_ALPHABET, "other": OTHER_CHARACTER}
-    if isinstance(codec, TextCodec) and all(isinstance(side, WordVocabulary) for side in (codec.source, codec.target)):
-        return {"kind": "words", "source": codec.source.to_dict(), "target": codec.target.to_dict()}
-    kinds = " and ".join(dict.fromkeys(_token_kinds(codec)))
-    raise _refuse(place, f"its tokens are {kinds}; a page knows characters, words and whitespace")
+        side: dict[str, Any] = {"kind": "spelling", "alphabet": SPELLING_ALPHABET, "other": OTHER_CHARACTER}
+        return {"source": side, "target": side}
+    if not isinstance(codec, TextCodec):
+        raise _refuse(place, f"its tokens are those of {type(codec).__name__}")
+    return {"source": _describe_side(codec.source, place), "target": _describe_side(codec.target, place)}
 
 
-def _token_kinds(codec: Codec) -> list[str]:
-    """Return what the tokens of source and target are."""
-    if isinstance(codec, TextCodec):
-        return [codec.source.kind, codec.target.kind]
-    return ["characters" if isinstance(codec, SpellingCodec) else f"those of {type(codec).__name__}"]
+def _describe_side(side: TextVocabulary, place: Path) -> dict[str, Any]:
+    """Return the words of a vocabulary, or the pieces and merges of byte-pair encoding, in the order of their ids."""
+    stored = side.to_dict()
+    if side.kind in ("words", "whitespace", "characters"):
+        return stored
+    if side.kind != "subwords":
+        raise _refuse(place, f"its tokens are those of a {side.kind}; a page knows subwords, words and characters")
+    model = stored["tokenizer"]["model"]
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    return {"kind": side.kind, "lowercase": side.lowercase, "pieces": pieces, "merges": merges}
 
 
 def describe_score(score: EditDistanceScore, shaping: bool) -> dict[str, Any]:

@@ -90,14 +90,12 @@ def _rewrite(original: Original, capital: bool, written: str) -> str:
     """Return what stands in the place of a character: itself where it is kept, and all else that was written there."""
     if original.fixed or OTHER_CHARACTER in written:
         return original.text
-    upper = capital or original.text.isupper()
-    first = written.find(original.normal)
-    if first >= 0:
-        added = [written[:first], written[first + 1 :]]
-        before, after = (text.upper() if capital else text for text in added)
-        return before + original.text + after
-    # A capital that is replaced stays one, what follows it does not.
-    return written.upper() if capital else (written[:1].upper() + written[1:] if upper else written)
+    before, kept, after = written.partition(original.normal)
+    if capital:
+        before, after = before.upper(), after.upper()
+    elif original.text.isupper() and not kept:
+        before = before[:1].upper() + before[1:]  # a capital that is replaced stays one, what follows it does not
+    return before + (original.text if kept else "") + after
 
 
 def _in_capitals(originals: Sequence[Original]) -> list[bool]:

@@ -152,9 +152,10 @@ class PairsTask(Task):
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""
         self._require("valid")  # a fault here is better told before minutes of counting
+        text = self.training_pairs.text_digest  # of sounds too: their features are made here, once
         train = key_of(
             [
-                self._digest(self._read("train")) if self._has_features else self.training_pairs.text_digest,
+                self._digest(self._read("train")) if self._has_features else text,
                 [vocabulary_digest(vocabulary) for vocabulary in self._vocabularies],
                 self.settings.maximum_length,
                 self.settings.maximum_ratio,

@@ -25,7 +25,7 @@ from seqcritic.scores.shared.function import as_score, load_score
 from seqcritic.scores.weighted_sum import Weighted, WeightedSum
 from seqcritic.settings.data import OBJECT, OwnTaskSettings, TranslationSettings
 from seqcritic.settings.scores import WEIGHTED_SUM, ScoreSettings
-from seqcritic.settings.tree import Settings
+from seqcritic.settings.tree import Precision, Settings
 
 SURROGATE = "trained:"
 USUAL_LIMITS = LengthLimits()
@@ -198,6 +198,7 @@ def signature(
     num_references: str = "1",
     num_members: int = 1,
     limits: LengthLimits = USUAL_LIMITS,
+    precision: Precision = "float32",
 ) -> str:
     """Return what a reader needs to know to obtain the same figure, and the surrogate that was trained for."""
     # The order of the parts is that of published signatures: a signature is compared as a string.
@@ -207,4 +208,6 @@ def signature(
     versions = [f"seqcritic:{version('seqcritic')}"]
     found_by = [search.signature()] + ([f"ensemble:{num_members}"] if num_members > 1 else [])
     found_by += limits.signature()
+    # float64 predicts what float32 does but for ties; bfloat16 may find something else in one line of hundreds.
+    found_by += [f"precision:{precision}"] if precision == "bfloat16" else []
     return "|".join([name, *place, *task.conditions(split), *found_by, *computation, *versions])

@@ -73,7 +73,7 @@ def evaluate(
     model, task = load_for_evaluation(place, overrides, device)
     search = model.resolve(search)
     evaluation_set = task.evaluation_set(split)
-    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar:
+    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar, model.predicting():
         predictions = predict_batches(model.actor, task, bar.over(evaluation_set.batches, len), search)
     return evaluate_predictions(model, task, split, evaluation_set, search, predictions)
 
@@ -100,6 +100,7 @@ def evaluate_predictions(
             evaluation_set.num_references,
             model.description.get("members", 1),
             model.actor.limits,
+            model.settings.precision,
         ),
         further=_further_scores(model, task, predictions, evaluation_set),
         sources=evaluation_set.sources,

@@ -41,7 +41,8 @@ class StoredEvaluations:
         test = self.task.evaluation_set("test")
 
         def predict() -> list[str]:
-            with Bar(f"{self.label}{search.describe()} on test", len(test), "sentences") as bar:
+            title = f"{self.label}{search.describe()} on test"
+            with Bar(title, len(test), "sentences") as bar, self.model.predicting():
                 return predict_batches(self.model.actor, self.task, bar.over(test.batches, len), search)
 
         name = f"test-{search.describe().replace(' ', '-')}"
@@ -59,7 +60,8 @@ class StoredEvaluations:
         return Search(width, self._remember(f"valid-beam-{width}-rho", key, tune)["rho"])
 
     def _key(self, split: str, num_sentences: int, search: Search) -> str:
-        text = signature(self.task, self.model.score, split, num_sentences, search)
+        precision = self.model.settings.precision
+        text = signature(self.task, self.model.score, split, num_sentences, search, precision=precision)
         return f"actor:{self.model.description['digests']['actor']}|{text}"
 
     def _remember(self, name: str, key: str, make: Callable[[], Any]) -> Any:

@@ -28,6 +28,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqcritic.models.products import are_narrow, factor_of, multiply_transposed
+
 
 def _normalisers(logits: Tensor, probabilities: Tensor) -> Tensor:
     """log Σ_a exp logit_a, [N, 1], as logit_a − log p_a of the likeliest token; logits and probabilities are [N, V]."""
@@ -72,6 +74,7 @@ class KnownLogProbability(torch.autograd.Function):
         """Return what is known, [N], for inputs x [N, F], weight [V, F], bias [V], tokens [N] and p [N, V]."""
         # The logits are never made: their gradient follows from p and y, and goes straight into the layer's weights.
         ctx.save_for_backward(inputs, weight, tokens, probabilities)
+        ctx.narrow = are_narrow(inputs, weight)
         # A copy, for autograd would take the same tensor to have no history.
         return known.clone()
 
@@ -81,7 +84,10 @@ class KnownLogProbability(torch.autograd.Function):
         """Return the gradients of inputs, weight and bias."""
         inputs, weight, tokens, probabilities = ctx.saved_tensors
         by_logits = _log_probability_gradient(probabilities, tokens, by_chosen)
-        return by_logits @ weight, by_logits.t() @ inputs, by_logits.sum(dim=0), None, None, None
+        to_inputs = inputs.new_empty(inputs.shape)
+        factor_of(weight, ctx.narrow).write(by_logits, to_inputs)
+        to_weight = multiply_transposed(by_logits, inputs, ctx.narrow)
+        return to_inputs, to_weight, by_logits.sum(dim=0), None, None, None
 
 
 class SoftValues(torch.autograd.Function):

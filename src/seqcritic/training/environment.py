@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-from seqcritic.native.kernels import describe
+from seqcritic.native import kernels, products
 
 # What decides a number, a score's above all: networks, tokens, scores; then what shows it.
 PACKAGES = (
@@ -39,7 +39,7 @@ def environment() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     cores = {"cores": str(os.cpu_count()), "torch threads": str(torch.get_num_threads())}
-    return found | cores | {"native kernels": describe()}
+    return found | cores | {"native kernels": kernels.describe(), "bfloat16 products": products.describe()}
 
 
 def set_up_process(threads: int) -> None:

@@ -6,6 +6,7 @@ A run exports one when it finishes; some come with the package.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -34,7 +35,7 @@ from seqcritic.scores.weighted_sum import Weighted
 from seqcritic.settings.io import stored_settings
 from seqcritic.settings.tree import DeviceName, Settings
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
-from seqcritic.training.device import choose_device
+from seqcritic.training.device import choose_device, predicting
 from seqcritic.training.packaged import find_packaged, packaged_names
 
 MODEL_FOLDER = "model"
@@ -75,6 +76,10 @@ class Model:
             given = build_weighted(given, self.settings, self.codec)
         return introduce(build_score(self.settings, self.codec) if given is None else given, lambda: self.task)
 
+    def predicting(self) -> AbstractContextManager[object]:
+        """Return the context in which it predicts, with products as wide as its settings say."""
+        return predicting(self.settings.precision, self.actor.device)
+
     def resolve(self, search: AnySearch) -> AnySearch:
         """Return a search as this model makes it."""
         found = resolve_search(search, self.settings, self.codec, lambda: self.score)
@@ -102,7 +107,8 @@ class Model:
         for first in range(0, len(flat), PREDICTION_BATCH):
             some = flat[first : first + PREDICTION_BATCH]
             sources, mask = self.codec.encode_sources(some)
-            found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
+            with self.predicting():
+                found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
             texts = self.codec.texts(found)
             if margin is not None:
                 gains = self._log_probabilities(sources, mask, texts) - self._log_probabilities(sources, mask, some)
@@ -120,7 +126,8 @@ class Model:
     @torch.no_grad()
     def _log_probabilities(self, sources: Tensor, mask: Tensor, texts: Sequence[str]) -> Tensor:
         """Return log p(text | source) [B] of texts for encoded sources [B, S]."""
-        tokens, counted = (each.to(sources.device) for each in pad(self.codec.encode_references(texts)))
+        given = (sources, mask, *pad(self.codec.encode_references(texts)))
+        sources, mask, tokens, counted = (each.to(self.actor.device) for each in given)
         features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
         return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
 
@@ -137,7 +144,8 @@ class Model:
             raise UserError(f"n-best: this model takes a line as long as '{longest[:40]}…' in several pieces")
         whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
         sources, mask = self.codec.encode_sources([piece for piece, _ in whole])
-        found = find_several(self.actor, sources, mask, search, num_best)
+        with self.predicting():
+            found = find_several(self.actor, sources, mask, search, num_best)
         return [
             [
                 (each.score, self.codec.join(line, parts, [self.codec.decode(each.tokens)] * len(parts), raw))

@@ -162,8 +162,14 @@ def test_dropout_is_seeded_off_in_drawing_and_repeats(family):
     assert not actor.model.training
 
 
-@pytest.mark.parametrize("label", ["actor-critic+likelihood", "reinforce-critic", "minimum-risk", "mixer", "raml"])
-@every_family
+LABELS = ["actor-critic+likelihood", "reinforce-critic", "minimum-risk", "mixer", "raml"]
+FAMILIES_AND_LABELS = [
+    *((family, label) for family in FAMILIES for label in LABELS),
+    *(("marian", name) for name in registered_methods() if name not in LABELS),  # one family by all others too
+]
+
+
+@pytest.mark.parametrize(("family", "label"), FAMILIES_AND_LABELS)
 def test_methods_train_it(family, label):
     name, mixed, _ = label.partition("+")
     actor = make_actor(family, dropout=0.1)

@@ -7,17 +7,20 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 import seqcritic
 from seqcritic import Callback, HuggingFaceActor, Trainer, UserError, evaluate, export, load_model, pairs
 from seqcritic.methods.build import assemble_networks
 from seqcritic.models.build import build_critic
+from seqcritic.models.products import bfloat16_products
 from seqcritic.settings.io import load_recipe
 from seqcritic.training.checkpoint import CheckpointFolder, read_description, read_tensors
 from support import outcome, run, slow_but, start, updates_done, wait_until
@@ -244,6 +247,25 @@ def test_a_frozen_encoder_stays_and_a_tied_embedding_does_not(tmp_path: Path):
         make_actor("gpt2", freeze=["encoder"])
 
 
+@pytest.mark.parametrize("family", ["bart", "t5"])
+def test_a_frozen_encoder_of_texts_is_kept_and_says_the_same(family: str, tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setenv("SEQCRITIC_CACHE", str(tmp_path))
+    plain, cached = (
+        make_actor(family, freeze=["encoder", "embeddings"], encoder_cache=kept) for kept in (None, "float32")
+    )
+    assert plain.codec is not None
+    tokens = torch.tensor([[5, 6, 7]] * 3)
+    for lines in (["one two three", "two", "four five"], ["two", "six", "six"]):  # padded otherwise the second time
+        sources = plain.codec.encode_sources(lines)
+        expected, found = (actor.score(actor.encode(*sources), tokens)[0].detach() for actor in (plain, cached))
+        assert torch.allclose(found, expected, atol=1e-5, rtol=1e-6)
+    assert len(list(tmp_path.glob("encoded-*/*/*.npy"))) == 4, "a source is read once"
+    dropping = cached.score(cached.encode(*sources, cached.draw_masks(3, torch.Generator())), tokens)[0]
+    assert not torch.allclose(dropping, expected), "the decoder drops units as before"
+    with pytest.raises(UserError, match=r"actor.encoder_cache: .* is trained.*actor.freeze=encoder,embeddings"):
+        make_actor(family, freeze=["encoder"], encoder_cache="float32")
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_layers_computed_again_give_the_same_gradient(family: str, dropout: float, monkeypatch: pytest.MonkeyPatch):
@@ -284,6 +306,22 @@ def test_layers_are_really_computed_again(monkeypatch: pytest.MonkeyPatch):
     assert len(calls) > before + 10
     with pytest.raises(UserError, match=r"actor.gradient_checkpointing: this method learns from single steps"):
         actor.step(None, None, torch.tensor([5]))
+
+
+@pytest.mark.parametrize("family", ["marian", "gpt2"])
+def test_narrow_products_give_the_gradient_also_of_layers_computed_again(family: str):
+    def gradient(narrow: bool, again: bool) -> Tensor:
+        torch.manual_seed(1)
+        actor = make_actor(family, gradient_checkpointing=again)
+        assert actor.codec is not None
+        with bfloat16_products() if narrow else nullcontext():
+            logits, _ = actor.score(actor.encode(*actor.codec.encode_sources(LINES)), torch.tensor([[5, 6, 7]] * 3))
+        torch.log_softmax(logits, dim=2)[:, :, 5].sum().backward()
+        return torch.cat([weight.grad.flatten() for weight in actor.parameters() if weight.grad is not None])
+
+    exact, narrow = gradient(narrow=False, again=False), gradient(narrow=True, again=False)
+    assert 1e-4 < (narrow - exact).norm() / exact.norm() < 0.01
+    torch.testing.assert_close(gradient(narrow=True, again=True), narrow, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize(

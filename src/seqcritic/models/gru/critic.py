@@ -17,7 +17,6 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
 from seqcritic.contracts.actor import Actor, PageNetwork
 from seqcritic.contracts.critic import Critic
@@ -31,6 +30,7 @@ from seqcritic.models.gru.dropout import Masks
 from seqcritic.models.gru.encoder import BidirectionalEncoder
 from seqcritic.models.gru.initialise import initialise
 from seqcritic.models.gru.settings import GruCriticSettings
+from seqcritic.models.products import linear
 from seqcritic.tensors.values import Columns, Values
 
 OUTPUT_LAYER_SCALE = 0.1  # of the actor's output layer, where the critic begins with its weights

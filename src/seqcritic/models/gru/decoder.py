@@ -23,6 +23,7 @@ from seqcritic.models.gru.dropout import Masks, draw_masks, masked
 from seqcritic.models.gru.lookup import project_table, project_tokens
 from seqcritic.models.gru.output_layer import build_output_layer
 from seqcritic.models.gru.recurrence import attended_scan
+from seqcritic.models.products import are_narrow, linear
 from seqcritic.native.kernels import Kernels, kernels_for
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.packing import pack
@@ -209,7 +210,7 @@ class Decoder(nn.Module):
         )
         if self.extra_gates is not None:
             assert extra is not None, "this decoder reads an extra input at every step"
-            gates = gates + self.extra_gates(extra)
+            gates = gates + linear(extra, self.extra_gates.weight)
         return gates
 
     def _state_product(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -220,7 +221,7 @@ class Decoder(nn.Module):
 
     def _look(self, memory: EncoderMemory, hidden: Tensor, fixed: Shared[Fixed]) -> State:
         weight, bias, energy, _ = fixed.content
-        product = torch.addmm(bias, hidden, weight.t())
+        product = linear(hidden, weight, bias)
         size = 3 * self.hidden
         kernels = step_kernels(product)
         if kernels is not None:
@@ -233,9 +234,12 @@ class Decoder(nn.Module):
         """The next hidden state [B, H] from the input's part [B, 3H] of the gates."""
         kernels = step_kernels(state.hidden)
         if kernels is not None:
-            by_context = torch.mm(state.context, self.context_gates.weight.t())
+            by_context = linear(state.context, self.context_gates.weight)
             return next_hidden(kernels, inputs, by_context, state.gates, state.hidden)
-        inputs = torch.addmm(inputs, state.context, self.context_gates.weight.t())
+        if are_narrow(inputs, self.context_gates.weight):
+            inputs = inputs + linear(state.context, self.context_gates.weight)
+        else:
+            inputs = torch.addmm(inputs, state.context, self.context_gates.weight.t())
         return pass_gates(inputs, state.gates, state.hidden)
 
 

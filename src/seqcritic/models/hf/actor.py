@@ -46,6 +46,7 @@ from seqcritic.models.hf.encoder_cache import EncoderCache, KeptAs
 from seqcritic.models.hf.gradient_checkpointing import compute_layers_again
 from seqcritic.models.hf.load import load_configs, load_pretrained, load_tokenizer, require_safetensors
 from seqcritic.models.hf.lora import add_adapters, digest_weights, merge_adapters, stop_training
+from seqcritic.models.hf.narrow_layers import replace_layers
 from seqcritic.models.hf.settings import HuggingFaceSettings, LoraSettings, described
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.rows import Shared
@@ -113,6 +114,7 @@ class HuggingFaceActor(Actor):
         stop_training(model, freeze)
         if adapters is not None:
             add_adapters(model, adapters, torch.Generator() if generator is None else generator, freeze)
+        replace_layers(model)
         self.crosses: bool = bool(model.config.is_encoder_decoder)
         if encoder_cache is not None and not self.crosses:
             raise UserError("actor.encoder_cache: a decoder-only model has no encoder; leave it null")

@@ -22,6 +22,7 @@ from seqcritic.data.array_store import ArrayStore
 from seqcritic.errors import UserError
 from seqcritic.files import default_cache_directory
 from seqcritic.models.hf.lora import digest_weights
+from seqcritic.models.products import float32_products
 
 KeptAs = Literal["float32", "float16"]
 
@@ -69,7 +70,7 @@ class EncoderCache:
         was_training = encoder.training
         encoder.eval()
         try:
-            with torch.autocast(sources.device.type, enabled=False):
+            with torch.autocast(sources.device.type, enabled=False), float32_products():
                 made = encode(sources, mask)
         finally:
             encoder.train(was_training)
