@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,8 @@ def test_the_playground(finished_run: Path, tmp_path: Path, width: int, dark: bo
 
 
 def test_the_page_of_more_characters_than_a_line_holds(tmp_path: Path) -> None:
-    page = render_values(spelled_table(70))
+    table = spelled_table(70)
+    page = render_values(replace(table, steps=table.steps[:3]))
     assert 'class="long"' in page
     assert list_faults(page, tmp_path, 390, dark=False) == []
 

@@ -119,14 +119,15 @@ def test_one_part_is_in_memory_at_once(recipe: Path, tmp_path: Path, monkeypatch
 
 
 def test_a_killed_run_resumes_exactly(recipe: Path, tmp_path: Path, refusal: Refusal):
-    overrides = [*method_overrides("ppo"), "training.batch=2", "training.accumulate=3"]
+    phases = ["phases.actor.updates=6", "phases.critic.updates=4", "phases.train.updates=8"]
+    overrides = [*method_overrides("ppo"), *phases, "training.batch=2", "training.accumulate=3"]
     whole = train_here(recipe, tmp_path / "whole", *overrides)
     command = ("train", recipe, "--out", tmp_path / "run", *overrides)
     process = Fork(*command)
-    wait_until(lambda: updates_done(tmp_path / "run") >= 44, process)
+    wait_until(lambda: updates_done(tmp_path / "run") >= 12, process)
     process.kill()
     process.wait()
-    other = ("train", recipe, "--out", tmp_path / "run", *method_overrides("ppo"), "training.batch=6")
+    other = ("train", recipe, "--out", tmp_path / "run", *method_overrides("ppo"), *phases, "training.batch=6")
     assert "training.accumulate: 3 -> 1" in refusal(*other)
     assert outcome(train_here(recipe, tmp_path / "run", *overrides)) == outcome(whole)
 
