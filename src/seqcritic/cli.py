@@ -78,6 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_init(commands)
     _add_train(commands)
     _add_compare(commands)
     _add_ablate(commands)
@@ -87,10 +88,30 @@ def build_parser() -> argparse.ArgumentParser:
     _add_prepare(commands)
     validate = commands.add_parser("validate", help="check a recipe and print the resolved configuration")
     _add_recipe(validate)
+    validate.add_argument(
+        "--trial", action="store_true", help="read the text, try the score, and time some updates: what will it take?"
+    )
     commands.add_parser("recipes", help="list the packaged recipes")
     commands.add_parser("models", help="list the packaged models")
     commands.add_parser("env", help="print versions and threads, for bug reports")
     return parser
+
+
+def _add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    init = commands.add_parser(
+        "init",
+        help="look at your own pairs and write a recipe for them",
+        description="Look at pairs of texts, choose tokens, lengths, sizes and a schedule for them and this machine, "
+        "write a commented recipe and print what was seen and why it was chosen so.",
+    )
+    init.add_argument(
+        "pairs", nargs="+", metavar="PAIRS", help="files with both sides (.tsv, .csv, .jsonl), or two: sources, targets"
+    )
+    init.add_argument("--out", default="recipe.yaml", metavar="FILE", help="the recipe (default: recipe.yaml)")
+    for split in ("valid", "test"):
+        init.add_argument(
+            f"--{split}", nargs="+", default=[], metavar="PAIRS", help=f"the {split} set (default: a part of PAIRS)"
+        )
 
 
 def _add_train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -168,6 +189,12 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=up_to(MOST_AT_ONCE),
         metavar="N",
         help="at most N tokens a prediction, its end counted (default: by its source, the model's settings length.*)",
+    )
+    predict.add_argument(
+        "--margin",
+        type=float,
+        metavar="NATS",
+        help="of a spelling model: leave a piece of a line alone unless its correction is likelier by so many nats",
     )
     predict.add_argument(
         "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
@@ -352,7 +379,7 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_recipe(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recipe", metavar="RECIPE", help="name of a packaged recipe, or path of a YAML file")
+    parser.add_argument("recipe", metavar="RECIPE", help="name of a packaged recipe, path of a YAML file, or a run")
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings to change")
 
 

@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 16
 
 
+def init(options: argparse.Namespace) -> int:
+    """Look at pairs, print what was seen and chosen, and write a recipe for them."""
+    from seqcritic.starting.init import init as run
+
+    told, recipe = run(options.pairs, options.out, options.valid, options.test)
+    print("\n".join(told))
+    print(f"{recipe}; train by: seqcritic train {recipe} --out runs/{recipe.stem}")
+    return 0
+
+
 def train(options: argparse.Namespace) -> int:
     """Train or resume one run."""
     settings = load_recipe(options.recipe, options.overrides)
@@ -78,11 +88,11 @@ def evaluate(options: argparse.Namespace) -> int:
         found_by = {"mbr": options.mbr} if options.mbr else {"beam": options.beam, "rho": rho}
         print(json.dumps(seal(result.to_dict() | found_by)))
         return 0
-    low, high = result.interval
-    print(f"{result.score_name} {result.score:.2f}  (95 % interval {low:.2f} to {high:.2f})")
+    score, low, high = (result.write(result.score_name, value) for value in (result.score, *result.interval))
+    print(f"{result.score_name} {score}  (95 % interval {low} to {high})")
     print(result.signature)
-    for name, (score, signature) in result.further.items():
-        print(f"{name} {score:.2f}\n{signature}")
+    for name, (value, signature) in result.further.items():
+        print(f"{name} {result.write(name, value)}\n{signature}")
     return 0
 
 
@@ -92,6 +102,10 @@ def predict(options: argparse.Namespace) -> int:
     from seqcritic.training.model import load_model
 
     _check_search(options)
+    if options.margin is not None and not abs(options.margin) <= LARGEST:
+        raise UserError(f"--margin: {options.margin} is not a finite number of at most {LARGEST:g}")
+    if options.nbest and options.margin is not None:
+        raise UserError("--nbest: --margin chooses between the first and the line itself; take one of the two")
     if options.nbest and options.mbr:
         raise UserError("--nbest: --mbr chooses one prediction; take one of the two")
     if options.nbest and options.nbest > options.beam:
@@ -113,7 +127,9 @@ def predict(options: argparse.Namespace) -> int:
                 for found in model.predict_several(lines, search, options.nbest, options.raw):
                     sys.stdout.write("".join(f"{score:.4f}\t{text}\n" for score, text in found) + "\n")
             else:
-                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search, options.raw)))
+                sys.stdout.write(
+                    "".join(f"{line}\n" for line in model.predict(lines, search, options.raw, options.margin))
+                )
             sys.stdout.flush()
             if bar is not None:
                 bar.update(bar.done + len(lines))
@@ -263,11 +279,16 @@ def prepare(options: argparse.Namespace) -> int:
 
 
 def validate(options: argparse.Namespace) -> int:
-    """Print the resolved configuration."""
+    """Print the resolved configuration; with --trial, what a run on its text will meet and take."""
     settings = load_recipe(options.recipe, options.overrides)
     for label in settings.compare.methods:
         with_method(settings, label)
-    if settings.user_scores:  # torch takes seconds to load
+    if options.trial:
+        from seqcritic.training.preflight import look_ahead
+
+        for line in look_ahead(settings):
+            print(line, file=sys.stderr)
+    elif settings.user_scores:  # torch takes seconds to load
         from seqcritic.training.rewards import check_described_score
 
         check_described_score(settings)

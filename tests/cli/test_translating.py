@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,11 @@ from seqcritic.cli import main
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.errors import UserError
 from seqcritic.evaluation.run import evaluate
+from seqcritic.files import seal, unseal
 from seqcritic.scores.shared.function import as_score
+from seqcritic.training.export import export
 from seqcritic.training.model import load_model
-from support import complaints, records, run
+from support import complaints, records, run, word_share
 
 WORDS = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four", "hund": "dog", "katze": "cat"}
 
@@ -154,6 +158,24 @@ def test_other_scores_train_too(score: str, translation_recipe: Path, translatio
     assert records(tmp_path / "run")[-1]["valid_score"] >= 0
 
 
+def test_a_score_of_one_s_own_is_printed_with_its_decimals_and_beside_every_example(
+    translation_recipe: Path, translation_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    short = ["phases.train.updates=1", "method.name=reinforce", f"start.actor={translation_run}"]
+    out = tmp_path / "run"
+    assert main(["train", str(translation_recipe), "--out", str(out), *short, "score.name=support:word_share"]) == 0
+    assert main(["evaluate", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert re.match(r"support:word_share 0\.\d{4,}  \(95 % interval 0\.\d{4,} to [01]\.\d{4,}\)\n", printed)
+    assert main(["report", str(out), "--out", str(tmp_path / "page.html"), "--out", str(tmp_path / "page.json")]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    examples = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))["examples"]
+    for example in examples:
+        ((label, score),) = example["scores"].items()
+        assert float(score) == pytest.approx(word_share(example["predictions"][label], example["reference"]), abs=1e-4)
+    assert page.count('class="own-score"') == len(examples) > 1
+
+
 def test_a_missing_function_is_refused(translation_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     code = main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), "score.name=support:word_shape"])
     assert code == 2
@@ -168,12 +190,53 @@ def test_another_task_is_named(translation_recipe: Path, capsys: pytest.CaptureF
     assert "did you mean 'data.maximum_length'" in capsys.readouterr().err
 
 
-def test_starting_from_an_actor_with_other_vocabularies_is_refused(
+@pytest.mark.parametrize("origin", ["run", "exported"])
+def test_fine_tuning_on_new_text_keeps_the_vocabularies(origin: str, translation_run: Path, tmp_path: Path):
+    place = export(translation_run, tmp_path / "model") if origin == "exported" else translation_run
+    new = tmp_path / "new.tsv"
+    new.write_text("hund hund\tdog dog\nkatze nilpferd\tcat hippo\n" * 20, encoding="utf-8")
+    text = [f"data.{split}={{pairs: {new}}}" for split in ("train", "valid", "test")]
+    short = [
+        "score.name=token-error-rate",
+        "method.name=likelihood",
+        "phases.train.updates=40",
+        "phases.train.learning_rate=0.01",
+    ]
+    out = tmp_path / "tuned"
+    command = ["train", str(place), f"start.actor={place}", *text, *short]
+    assert main([*command, "--out", str(out)]) == 0
+    tuned, before = load_model(out), load_model(translation_run)
+    assert tuned.codec.reads_like(before.codec)
+    assert "hippo" not in tuned.codec.to_dict()["target"]["words"]
+    assert tuned.predict(["hund hund"]) == ["dog dog"] != before.predict(["hund hund"])
+    assert {record["phase"] for record in records(out)} == {"train"}
+    if origin == "exported":  # the run goes on by itself when what it began from is gone
+        for checkpoint in sorted((out / "checkpoints").iterdir()):
+            description = checkpoint / "description.json"
+            changed = unseal(json.loads(description.read_text()), required=True)
+            changed["progress"]["finished"] = False
+            description.write_text(json.dumps(seal(changed)))
+        shutil.rmtree(out / "model")
+        shutil.rmtree(place)
+        assert main(["train", str(out / "config.yaml"), "--out", str(out)]) == 0
+        assert load_model(out).predict(["hund hund"]) == ["dog dog"]
+
+
+def test_an_actor_of_other_sizes_is_told_with_the_settings_to_give(
     translation_recipe: Path, translation_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    other = [f"start.actor={translation_run}", "data.target_tokens.size=3"]
+    other = [f"start.actor={translation_run}", "actor.hidden=8"]
     assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), *other]) == 2
-    assert "other vocabularies" in capsys.readouterr().err
+    assert "does not fit the network" in (said := capsys.readouterr().err)
+    assert "; set actor.hidden=16" in said
+
+
+def test_an_actor_of_another_task_is_refused(
+    translation_recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other = ["start.actor=spelling-paper"]
+    assert main(["train", str(translation_recipe), "--out", str(tmp_path / "run"), *other]) == 2
+    assert "spelling-paper was trained with other vocabularies" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -346,7 +346,7 @@ def test_a_terminal_shows_bars(short_recipe: Path, finished_run: Path, tmp_path:
     assert "critic " in shown
     assert "/s" in shown
     assert "reinforce-critic" in shown
-    assert re.search(r"done  [0-9.]+/s  valid CER", shown)
+    assert re.search(r"done  valid CER [0-9.]+ \(best [0-9.]+\)  [0-9.]+/s", shown)
 
 
 def test_a_report_keeps_different_experiments_of_one_method_apart(recipe: Path, finished_run: Path, tmp_path: Path):

@@ -106,3 +106,21 @@ def test_the_published_split_comes_out_as_it_was(tmp_path: Path):
             assert references == list(dict.fromkeys(lines))
     assert prepared.record["notes"] == []
     assert prepared.record["differing"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_use"),
+    [
+        ("cmudict-0.7b", True),
+        ("cmudict.0.7a", True),
+        ("cmudict_0.7b.txt", True),
+        ("cmudict.dict", True),
+        ("cmudict.dic", True),
+        ("cmudict", True),
+        ("cmudict.phones", False),
+        ("cmudict-0.7b.symbols", False),
+        ("README", False),
+    ],
+)
+def test_the_dictionary_is_known_by_its_name(name: str, is_of_use: bool):
+    assert (cmudict.key_of(name) == "dictionary") == is_of_use

@@ -96,7 +96,7 @@ def test_unequal_line_counts(tmp_path: Path, longer: str, shorter: str) -> None:
     [
         ("a.tsv", "a\tb\nc\n", "a.tsv:2: 1 columns between tabs"),
         ("a.tsv", "a\tb\tc\n", "a.tsv:1: 3 columns between tabs"),
-        ("a.tsv.gz", "a\tb\n\n", "a.tsv.gz:2: 1 columns between tabs"),
+        ("a.tsv.gz", "a\tb\n\n", "a.tsv.gz:2: an empty line; remove it"),
         ("a.tsv", b"a\tb\n\xff\tc\n", "a.tsv:2: not valid UTF-8 (byte 1 of the line)"),
         ("a.tsv", "", "a.tsv is empty"),
         ("a.jsonl", '{"source": "a", "target": "b"}\n{"source": \n', "a.jsonl:2: not valid JSON"),
@@ -140,7 +140,7 @@ def test_what_is_no_file_is_told_before_anything_is_read(tmp_path: Path) -> None
     with pytest.raises(
         UserError, match=r"make it by 'seqcritic prepare x', or give data\.test\.pairs=FILE if it has moved"
     ):
-        list(read_pairs(PairFiles(pairs=(missing,)), "data.test", "seqcritic prepare x"))
+        list(read_pairs(PairFiles(pairs=(missing,)), "data.test", origin="seqcritic prepare x"))
     assert "is a folder" in fault(PairFiles(pairs=(bad, str(tmp_path))))
     pipe = tmp_path / "pipe.tsv"
     os.mkfifo(pipe)

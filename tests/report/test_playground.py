@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 import torch
 from test_browser import add_script, dump_page, opening_tag
+from tokenizers import Tokenizer, models
 
 from seqcritic.analysis import playground as module
 from seqcritic.analysis.inspect import inspect
-from seqcritic.analysis.playground import WeightStore, describe_actor, describe_critic, describe_playground, playground
+from seqcritic.analysis.playground import WeightStore, describe_playground, playground
 from seqcritic.contracts.batch import Batch, pad
 from seqcritic.data.codecs.text import TextCodec
-from seqcritic.data.tokens import WordVocabulary
+from seqcritic.data.subwords import SubwordVocabulary
+from seqcritic.data.tokens import WordVocabulary, learn_vocabulary
 from seqcritic.decoding.sampling import greedy
 from seqcritic.errors import UserError
 from seqcritic.files import seal
@@ -31,7 +33,8 @@ from seqcritic.models.gru.critic import RecurrentCritic
 from seqcritic.models.gru.settings import GruActorSettings, GruCriticSettings
 from seqcritic.report.playground import SCRIPTS, render_playground
 from seqcritic.scores.edit_distance import EditDistanceScore
-from support import Refusal, train_here, write_recipe
+from seqcritic.settings.data import TokenSettings
+from support import SHORT, Refusal, train_here, write_recipe
 
 NUM_SOURCE, NUM_TARGET, UNKNOWN = 9, 12, 1
 SIZES = {"embedding": 5, "hidden": 6, "attention": 4, "initial_range": 1.0}
@@ -87,7 +90,10 @@ def follow_in_python(actor: RecurrentActor, critic: RecurrentCritic, score: Edit
 
 def describe(actor: RecurrentActor, critic: RecurrentCritic, score: EditDistanceScore) -> dict[str, Any]:
     store = WeightStore("float32")
-    networks = {"actor": describe_actor(actor, store), "critic": describe_critic(critic, store)}
+    networks = {
+        "actor": module.describe_network(actor.for_page(), store),
+        "critic": module.describe_critic(critic.for_page(), critic, store),
+    }
     weights = torch.frombuffer(bytearray(store.bytes()), dtype=torch.float32).tolist()
     return {
         "precision": "float32",
@@ -104,9 +110,11 @@ def test_networks_and_tokens_agree_with_python(tmp_path: Path) -> None:
     known = sorted({word for line in words for word in line})[::2]
     codec = TextCodec(WordVocabulary("words", True, known), WordVocabulary("whitespace", False, LINES[1].split()[::2]))
     spelled = TextCodec(codec.source, WordVocabulary("characters", True, sorted(set(LINES[0].lower()))))
+    learnt = learn_vocabulary(LINES[:2] * 3, TokenSettings(kind="subwords", size=300))
+    codecs = (codec, spelled, TextCodec(codec.source, learnt))
     given = {
         "models": {name: describe(*case) for name, case in cases.items()},
-        "codecs": [module.describe_codec(each, Path("run")) for each in (codec, spelled)],
+        "codecs": [module.describe_codec(each, Path("run")) for each in codecs],
         "lines": LINES,
     }
     script = f"""
@@ -127,7 +135,9 @@ def test_networks_and_tokens_agree_with_python(tmp_path: Path) -> None:
         found.words = given.lines.map(splitWords);
         found.sources = given.lines.map(codecs[0].encodeSource);
         found.targets = codecs.map((codec) => given.lines.map((line) => codec.encodeTarget(" " + line + "\\t")));
-        found.again = found.targets[1].map((ids) => codecs[1].encodePrediction(codecs[1].write(ids)));
+        found.again = codecs.map((codec, place) =>
+          found.targets[place].map((ids) => codec.encodePrediction(codec.write(ids))));
+        found.shown = found.targets[2].map((ids) => ids.map(codecs[2].targetToken));
         document.getElementById("found").textContent = JSON.stringify(found);
     """
     code = read_scripts(tuple(name for name in SCRIPTS if name != "page.js"))
@@ -146,8 +156,9 @@ def test_networks_and_tokens_agree_with_python(tmp_path: Path) -> None:
     assert [[word.lower() for word in line] for line in found["words"]] == words
     normal = [codec.normalise(line) for line in LINES]
     assert found["sources"] == codec.source.encode_all(normal)
-    assert found["targets"] == [each.target.encode_all(normal) for each in (codec, spelled)]
-    assert found["again"] == found["targets"][1]
+    assert found["targets"] == [each.target.encode_all(normal) for each in codecs]
+    assert found["again"] == found["targets"]
+    assert found["shown"] == [learnt.tokens(ids) for ids in found["targets"][2]]
     assert {1, 2} < set(found["sources"][0])
 
 
@@ -243,20 +254,18 @@ def test_what_a_page_cannot_run_is_refused_in_one_line(
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        (["data.target_tokens.kind=subwords", "data.target_tokens.size=256"], "its tokens are words and subwords"),
-        (["critic.residual_on=lookahead"], "adds what bleu says of each token"),
-    ],
-)
-def test_pairs_that_a_page_cannot_run_are_refused(changes: list[str], why: str, tmp_path: Path) -> None:
+def test_tokens_that_a_page_does_not_know_are_refused() -> None:
+    words = WordVocabulary("words", False, ["a"])
+    given = SubwordVocabulary(Tokenizer(models.BPE()), False, kind="tokenizer")
+    with pytest.raises(UserError, match=r"^run: .* its tokens are those of a tokenizer; a page knows subwords, words"):
+        module.describe_codec(TextCodec(words, given), Path("run"))
+
+
+def test_a_score_that_a_page_cannot_look_ahead_with_is_refused(tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("eins zwei\tone two\nzwei drei\ttwo three\n" * 4, encoding="utf-8")
     data = {"task": "translation", **{split: {"pairs": str(pairs)} for split in ("train", "valid", "test")}}
     recipe = write_recipe(tmp_path, data=data, score={"name": "bleu"})
-    run = train_here(
-        recipe, tmp_path / "run", *(f"phases.{phase}.updates=1" for phase in ("actor", "critic", "train")), *changes
-    )
-    with pytest.raises(UserError, match=why):
+    run = train_here(recipe, tmp_path / "run", *SHORT, "critic.residual_on=lookahead")
+    with pytest.raises(UserError, match="adds what bleu says of each token, which a page can compute"):
         describe_playground(run)

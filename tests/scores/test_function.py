@@ -81,6 +81,7 @@ def test_numbers_of_all_kinds_are_scores(value: object):
     [
         (None, "returned NoneType, not a number, on prediction 'ab' and reference 'cd'"),
         ("1", "returned str, not a number, on prediction 'ab' and reference 'cd'"),
+        (torch.ones(2), "returned Tensor, not a number, on prediction 'ab' and reference 'cd'"),
         (float("nan"), "returned nan on prediction 'ab' and reference 'cd'"),
         (float("inf"), "returned inf on prediction 'ab' and reference 'cd'"),
         (10**400, "returned inf on prediction 'ab' and reference 'cd'"),

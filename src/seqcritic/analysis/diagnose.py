@@ -178,7 +178,7 @@ def diagnose_input(diagnosed: DiagnosisInput, most_draws: int, wanted_error: flo
 
 
 def evaluate_token_values(diagnosed: DiagnosisInput) -> TokenValues:
-    """Return what the critic knows of the tokens of one step, from samples for this alone."""
+    """Return how the critic's values of the tokens of one step compare with true ones, on samples of their own."""
     subject, generator = diagnosed.subject, _generator(diagnosed, "token values")
     actor, critic, score = subject.actor, subject.critic, subject.score
     values_of = look_ahead(critic, score, actor.special, subject.shaping) if isinstance(critic, StateValues) else critic

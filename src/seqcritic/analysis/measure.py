@@ -92,7 +92,7 @@ def gradient_error(moments: Moments, truth: str) -> float:
 
 
 def summarise(moments: Moments, truth: str, followed: str) -> Measurement:
-    """Return all figures of what was drawn; samples are counted against those of the estimator that is followed."""
+    """Return all figures of the draws; `followed` is the estimator of which one sample is the unit of `samples`."""
     square = moments.estimate(lambda products: {"square": products.product(truth, truth)})["square"].value
     rows = []
     for name in moments.names:

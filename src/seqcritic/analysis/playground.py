@@ -5,26 +5,25 @@ What the page cannot compute as Python does is refused here, in one line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqcritic.analysis.inspect import load_critic
+from seqcritic.contracts.actor import Actor, PageNetwork
 from seqcritic.contracts.codec import Codec
+from seqcritic.contracts.critic import Critic
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.codecs.text import TextCodec
-from seqcritic.data.tokens import WordVocabulary
+from seqcritic.data.tokens import TextVocabulary
 from seqcritic.data.vocabulary import OTHER_CHARACTER, SPELLING_ALPHABET
 from seqcritic.errors import UserError
-from seqcritic.models.gru.actor import RecurrentActor
-from seqcritic.models.gru.critic import RecurrentCritic
 from seqcritic.report.playground import Playground, render_playground
 from seqcritic.scores.edit_distance import EditDistanceScore
-from seqcritic.settings.data import SpellingSettings
+from seqcritic.settings.data import DataSettings, SpellingSettings, TranslationSettings
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import Model, find_weights, open_model
 
@@ -63,30 +62,32 @@ def describe_playground(
         _require_recurrent(run)
     model = open_model(run, "cpu")
     settings, data = model.settings, model.settings.data
-    actor, critic = _find_networks(model)
+    actor, place = model.actor, model.place
+    critic = load_critic(model) if "critic" in model.description["digests"] else None
     score = model.score if settings.score.name == "edit-distance" else None
     assert score is None or isinstance(score, EditDistanceScore), "it is registered by this name"
     if score is None and critic is not None and critic.residual_on != "none":
         raise UserError(
-            f"{model.place}: critic.residual_on={critic.residual_on} adds what {settings.score.name} says of each "
+            f"{place}: critic.residual_on={critic.residual_on} adds what {settings.score.name} says of each "
             "token, which a page can compute for edit-distance alone; show one prediction with inspect --out instead"
         )
+    codec = describe_codec(model.codec, place)
     store = WeightStore("float16" if half else "float32")
     description = {
         "precision": store.precision,
-        "actor": describe_actor(actor, store),
-        "critic": None if critic is None else describe_critic(critic, store),
-        "codec": describe_codec(model.codec, model.place),
+        "actor": describe_network(_for_page(actor, place), store),
+        "critic": None if critic is None else describe_critic(_for_page(critic, place), critic, store),
+        "codec": codec,
         "score": None if score is None else describe_score(score, settings.score.shaping),
         "end": actor.special.end[0],
         "limits": {"factor": actor.limits.factor, "extra": actor.limits.extra},
-        "longest": data.length if isinstance(data, SpellingSettings) else getattr(data, "maximum_length", None),
+        "longest": _longest(data),
         "noise": data.noise if isinstance(data, SpellingSettings) else None,
         "examples": [list(pair) for pair in examples or _find_examples(model)],
     }
     if store.size > MOST_WEIGHTS:
         raise UserError(
-            f"{model.place}: {store.size:,} weights, of which a page can hold {MOST_WEIGHTS:,}; show one prediction "
+            f"{place}: {store.size:,} weights, of which a page can hold {MOST_WEIGHTS:,}; show one prediction "
             "with inspect --out instead, or train with smaller networks and vocabularies"
         )
     notes = {
@@ -94,7 +95,7 @@ def describe_playground(
         "Weights are rounded to 16 bits: the page shows the rounded model.": half,
         "The run is not finished; its critic may hardly be trained.": not model.description["progress"]["finished"],
     }
-    is_spelled = all(side == "characters" for side in _token_kinds(model.codec))
+    is_spelled = all(side["kind"] in ("spelling", "characters") for side in codec.values())
     networks = "the actor" if critic is None else "actor and critic"
     return Playground(
         title=f"{settings.name}, {settings.method.label}, seed {settings.seed}",
@@ -109,16 +110,19 @@ def describe_playground(
     )
 
 
-def _find_networks(model: Model) -> tuple[RecurrentActor, RecurrentCritic | None]:
-    """Return the actor and, where there is one, the critic of a model whose equations the page knows."""
-    if not isinstance(model.actor, RecurrentActor):
-        raise _refuse(model.place, f"its actor is {type(model.actor).__name__}")
-    if "critic" not in model.description["digests"]:
-        return model.actor, None
-    critic = load_critic(model)
-    if not isinstance(critic, RecurrentCritic):
-        raise _refuse(model.place, f"its critic is {type(critic).__name__}")
-    return model.actor, critic
+def _longest(data: DataSettings) -> int | None:
+    """Return how many tokens the texts of training had at most; None: it is not known."""
+    if isinstance(data, SpellingSettings):
+        return data.length
+    return data.maximum_length if isinstance(data, TranslationSettings) else None
+
+
+def _for_page(part: Actor | Critic, place: Path) -> PageNetwork:
+    """Return a network as a page takes it, or say that no page can."""
+    network = part.for_page()
+    if network is None:
+        raise _refuse(place, f"here is {type(part).__name__}")
+    return network
 
 
 class WeightStore:
@@ -145,51 +149,37 @@ class WeightStore:
         return b"".join(tensor.detach().numpy().astype(np.float32).astype(kind).tobytes() for tensor in self._tensors)
 
 
-def describe_actor(actor: RecurrentActor, store: WeightStore) -> dict[str, Any]:
-    """Return what network.js needs to know of an actor."""
-    return {
-        "encoder": actor.settings.encoder,
-        "tied": actor.settings.tied,
-        "readsActorStates": False,
-        "columns": None,
-        "tensors": _place_tensors(actor, {}, store),
-    }
+def describe_network(network: PageNetwork, store: WeightStore) -> dict[str, Any]:
+    """Return what network.js needs to know of a network, its tensors stored."""
+    return network.facts | {"tensors": {name: store.place(tensor) for name, tensor in network.tensors.items()}}
 
 
-def describe_critic(critic: RecurrentCritic, store: WeightStore) -> dict[str, Any]:
-    """Return what network.js needs to know of a critic."""
-    vectors = critic.decoder.embedding.weight  # its own, or the actor's made one long: those are no weights of it
-    embeddings = {f"{part}.embedding.weight": vectors for part in ("encoder", "decoder")}
-    return {
-        "encoder": "bidirectional",
-        "tied": critic.settings.tied or critic.settings.embeddings == "actor",
-        "readsActorStates": critic.reads_actor_states,
-        "residualOn": critic.residual_on,
-        "columns": critic.num_columns,
-        "tensors": _place_tensors(critic, embeddings, store),
-    }
-
-
-def _place_tensors(network: nn.Module, others: Mapping[str, Tensor], store: WeightStore) -> dict[str, Any]:
-    named = chain(network.state_dict().items(), others.items())
-    return {name: store.place(tensor) for name, tensor in named}
+def describe_critic(network: PageNetwork, critic: Critic, store: WeightStore) -> dict[str, Any]:
+    """Return what network.js and values.js need to know of a critic."""
+    return describe_network(network, store) | {"residualOn": critic.residual_on, "columns": critic.num_columns}
 
 
 def describe_codec(codec: Codec, place: Path) -> dict[str, Any]:
-    """Return what text.js needs to know of a codec."""
+    """Return what text.js needs to know of a codec: of its two sides."""
     if isinstance(codec, SpellingCodec):
-        return {"kind": "spelling", "alphabet": SPELLING_ALPHABET, "other": OTHER_CHARACTER}
-    if isinstance(codec, TextCodec) and all(isinstance(side, WordVocabulary) for side in (codec.source, codec.target)):
-        return {"kind": "words", "source": codec.source.to_dict(), "target": codec.target.to_dict()}
-    kinds = " and ".join(dict.fromkeys(_token_kinds(codec)))
-    raise _refuse(place, f"its tokens are {kinds}; a page knows characters, words and whitespace")
+        side: dict[str, Any] = {"kind": "spelling", "alphabet": SPELLING_ALPHABET, "other": OTHER_CHARACTER}
+        return {"source": side, "target": side}
+    if not isinstance(codec, TextCodec):
+        raise _refuse(place, f"its tokens are those of {type(codec).__name__}")
+    return {"source": _describe_side(codec.source, place), "target": _describe_side(codec.target, place)}
 
 
-def _token_kinds(codec: Codec) -> list[str]:
-    """Return what the tokens of source and target are."""
-    if isinstance(codec, TextCodec):
-        return [codec.source.kind, codec.target.kind]
-    return ["characters" if isinstance(codec, SpellingCodec) else f"those of {type(codec).__name__}"]
+def _describe_side(side: TextVocabulary, place: Path) -> dict[str, Any]:
+    """Return the words of a vocabulary, or the pieces and merges of byte-pair encoding, in the order of their ids."""
+    stored = side.to_dict()
+    if side.kind in ("words", "whitespace", "characters"):
+        return stored
+    if side.kind != "subwords":
+        raise _refuse(place, f"its tokens are those of a {side.kind}; a page knows subwords, words and characters")
+    model = stored["tokenizer"]["model"]
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    return {"kind": side.kind, "lowercase": side.lowercase, "pieces": pieces, "merges": merges}
 
 
 def describe_score(score: EditDistanceScore, shaping: bool) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def train_rows(
     may_diverge: bool = False,
     on: str | None = None,
 ) -> TrainedRows:
-    """Train what rows share and then each of them with equal compute; what is finished in the folder is kept.
+    """Train the shared actor and critics, then every row with equal compute; finished runs of the folder are kept.
 
     The split they will be evaluated on is read first: a wrong path is told before anything starts.
     """

@@ -126,7 +126,7 @@ def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], 
 def _measure(
     settings: Settings, names: list[str], task: Task, variants: Mapping[str, tuple[Settings, str]] | None = None
 ) -> dict[str, float]:
-    """Return the costs of these updates, those of methods relative to likelihood's.
+    """Measure the costs of updates by name, in updates of likelihood.
 
     Variants have settings of their own and are timed beside what they vary, whose cost is known.
     """

@@ -73,7 +73,7 @@ def have_same_seeds(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRu
 
 
 def signature_of_tuned(runs: Sequence[EvaluatedRun]) -> str:
-    """Return the signature of a beam search for runs each of which has its own length reward."""
+    """Return the beam signature of runs with a tuned length reward each: `rho:tuned-on-valid` instead of a number."""
     if runs[0].beam is None:
         return ""
     parts = runs[0].beam.signature.split("|")

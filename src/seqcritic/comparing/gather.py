@@ -17,11 +17,11 @@ from seqcritic.evaluation.run import RunEvaluation
 from seqcritic.files import unseal
 from seqcritic.progress import set_up_logging
 from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, Point
-from seqcritic.settings.io import WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
+from seqcritic.settings.io import CONFIG_FILE, WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.environment import environment
 from seqcritic.training.model import Model, find_weights
-from seqcritic.training.run_folder import CONFIG_FILE, read_settings
+from seqcritic.training.run_folder import read_settings
 from seqcritic.training.tracking import Record, read_metrics
 
 BASELINE = "likelihood"
@@ -59,7 +59,7 @@ def compare_runs(
 
 
 def _runs_of_row(folder: Path, label: str) -> list[Path]:
-    """Return the runs of one row of a comparison; beside a critic of its own a row has a folder above its run."""
+    """Return the runs of one row of a comparison; a row with its own critic has both in a folder of its own."""
     above = glob.escape(Row(label, label).folder)
     found = [path.parent for below in ("", "*/") for path in folder.glob(f"seed-*/{above}/{below}{CONFIG_FILE}")]
     return sorted(path for path in found if path.name not in CRITICS)
@@ -125,7 +125,7 @@ def _join_signatures(signatures: set[str]) -> str:
 
 
 def _surrogate_note(run: EvaluatedRun) -> str:
-    """Say what a run was rewarded for where that is not the score of the table; nothing where it is."""
+    """Return a note that names the surrogate a run was rewarded by; empty if it was the score of the table."""
     name, _, unit = run.score.surrogate.partition(":")
     reported = run.greedy.score_name
     return f"Rewards are paid by a surrogate, {name} in {unit}; what is reported is {reported}." if name else ""
@@ -219,6 +219,7 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
             first.references[row],
             {label: evaluation.predictions[row] for label, evaluation in evaluations.items()},
             () if first.further_references is None else first.further_references[row],
+            {label: evaluation.own_scores[row] for label, evaluation in evaluations.items() if evaluation.own_scores},
         )
         for row in rows
     )

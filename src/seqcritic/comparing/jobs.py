@@ -196,14 +196,14 @@ def _name(run: PlannedRun) -> str:
 
 
 def _news(records: list[Record], score: Score) -> str:
-    """Return the rate, the last validation score and the last loss terms of a run."""
+    """Return the last validation score, the rate and the last loss terms of a run: what matters most comes first."""
     parts = []
-    means = [record for record in records if record["kind"] == "train"]
-    if len(means) > 1 and means[-1]["seconds"] > means[-2]["seconds"]:
-        done = means[-1]["total_updates"] - means[-2]["total_updates"]
-        parts.append(f"{done / (means[-1]['seconds'] - means[-2]['seconds']):.1f}/s")
     scores = [record for record in records if "valid_score" in record]
     if scores:
         last, best = (score.write(scores[-1][name]) for name in ("valid_score", "best_score"))
         parts.append(f"valid {score.name} {last} (best {best})")
+    means = [record for record in records if record["kind"] == "train"]
+    if len(means) > 1 and means[-1]["seconds"] > means[-2]["seconds"]:
+        done = means[-1]["total_updates"] - means[-2]["total_updates"]
+        parts.append(f"{done / (means[-1]['seconds'] - means[-2]['seconds']):.1f}/s")
     return "  ".join(parts + [" ".join(loss_terms(record)) for record in means[-1:]])

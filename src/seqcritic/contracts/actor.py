@@ -33,9 +33,16 @@ State: TypeAlias = Any
 Masks: TypeAlias = Any
 
 
+class PageNetwork(NamedTuple):
+    """A network for a page that computes it in the browser: what report/playground/network.js has to know of it."""
+
+    facts: dict[str, Any]  # JSON
+    tensors: dict[str, Tensor]
+
+
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Tokens that are no part of an answer: what ends it, what stands after the end, what stands for the unknown."""
+    """The ids of the begin, end, padding and unknown tokens; several tokens may end an answer."""
 
     end: tuple[int, ...]
     padding: int
@@ -183,7 +190,7 @@ class Actor(nn.Module, ABC):
 
     @classmethod
     def build_codec(cls, settings: ActorSettings) -> Codec | None:
-        """The codec that the actor of these settings brings along; None: the data has its own."""
+        """The codec of the actor itself, as a pretrained model has one; None: the task's codec is used."""
         return None
 
     def save_pretrained(self, folder: Path) -> None:
@@ -270,6 +277,10 @@ class Actor(nn.Module, ABC):
 
     def attention(self, memory: Memory, tokens: Tensor) -> Tensor | None:
         """Weights [B, T, S] with which token t of tokens [B, T] looked at the source, to be shown; None: not known."""
+        return None
+
+    def for_page(self) -> PageNetwork | None:
+        """What a page needs to compute the actor in the browser; None: no page knows its equations."""
         return None
 
     def sharpen(self, factor: float) -> None:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from seqcritic.contracts.actor import Actor, Masks
+from seqcritic.contracts.actor import Actor, Masks, PageNetwork
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.parts import CriticSettings, OwnCriticSettings, ResidualOn, construct
 from seqcritic.errors import UserError
@@ -60,6 +60,8 @@ class Critic(nn.Module, ABC):
     """What the network's values are added to: what is known of every next token (methods/lookahead.py)."""
     num_columns: int | None = None
     """How many tokens it is asked to value one by one, all others together; None: it is asked for all tokens."""
+    copies_actor: ClassVar[bool] = False
+    """Whether it holds a copy of the actor as it was before training: then it is built of a fresh one."""
     Settings: ClassVar[type[CriticSettings] | None] = None
     """The section `critic` of a registered kind; None: `arguments` are those of its constructor."""
 
@@ -122,6 +124,10 @@ class Critic(nn.Module, ABC):
 
     def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor | None:
         """Weights [B, T, U] with which position t of tokens [B, T] looked at the reference; None: not known."""
+        return None
+
+    def for_page(self) -> PageNetwork | None:
+        """What a page needs to compute the critic in the browser; None: no page knows its equations."""
         return None
 
     def initialise_from(self, actor: Actor) -> None:

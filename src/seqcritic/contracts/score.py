@@ -141,7 +141,7 @@ class Score(ABC):
 
     @classmethod
     def build(cls, options: ScoreOptions) -> Self:
-        """The score for texts and settings such as these."""
+        """Build the score from its options."""
         return cls()
 
     def read_corpus(self, read: Callable[[], Sequence[Sequence[list[int]]]]) -> None:

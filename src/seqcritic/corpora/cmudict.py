@@ -32,7 +32,7 @@ HELD_OUT = ("valid", "test")
 NUM_NAMES_SHOWN = 5
 GAP_BYTES = 3
 
-_NAME = re.compile(r"cmudict(?:[-.]?0\.7[a-z]?)?(?:\.dict|\.txt)?")
+_NAME = re.compile(r"cmudict(?:[-._]?0\.7[a-z]?)?(?:\.dict?|\.txt)?")
 _VARIANT = re.compile(r"\(\w+\)$")
 _PHONEME = re.compile(r"([A-Z]{1,2})[0-2]?")
 _WORD = re.compile(r"[a-z']+")

@@ -24,6 +24,7 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.bucketing import Buckets
 from seqcritic.data.codec_sides import has_features, sides_of, sources_end
 from seqcritic.data.codecs.text import TextCodec
+from seqcritic.data.held_out import held_out_for
 from seqcritic.data.parallel import Pair, clean_pair, locate_sound, named_files, read_pairs, read_rows
 from seqcritic.data.tables import open_dataset
 from seqcritic.data.token_cache import (
@@ -152,9 +153,10 @@ class PairsTask(Task):
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""
         self._require("valid")  # a fault here is better told before minutes of counting
+        text = self.training_pairs.text_digest  # of sounds too: their features are made here, once
         train = key_of(
             [
-                self._digest(self._read("train")) if self._has_features else self.training_pairs.text_digest,
+                self._digest(self._read("train")) if self._has_features else text,
                 [vocabulary_digest(vocabulary) for vocabulary in self._vocabularies],
                 self.settings.maximum_length,
                 self.settings.maximum_ratio,
@@ -223,12 +225,14 @@ class PairsTask(Task):
             for pair in self._read(split):
                 if all(target.strip() for target in pair.targets):
                     pairs.append(pair)
-                elif split != "train":
+                elif split != "train" and not getattr(self.settings.held_out, split):
                     raise UserError(f"{self._place(split, pair)}: the reference is empty; remove the pair")
                 else:
                     num_empty += 1
             if num_empty:
                 log.log(self._level, f"{self._name(split)}: left out {num_empty:,} with an empty reference")
+            if not pairs:
+                raise UserError(f"{self._name(split)}: no pairs to evaluate on; give more, or hold out a larger share")
             limit = {"valid": self.settings.valid_size, "test": self.settings.test_size}.get(split)
             if limit is not None and limit < len(pairs):
                 pairs = [pairs[place] for place in _spread(len(pairs), limit)]
@@ -285,6 +289,8 @@ class PairsFromFiles(PairsTask):
 
     def _require(self, split: str) -> None:
         """Refuse a split that is not there."""
+        if self._is_held_out(split):
+            split = "train"
         if self._in_dataset(split):
             self._dataset(split)
         else:
@@ -292,6 +298,23 @@ class PairsFromFiles(PairsTask):
 
     def _read(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of a split in their order."""
+        of = "train" if self._is_held_out(split) else split
+        found = self._read_whole(of)
+        if of != "train" or not self._shares:
+            return found
+        return (pair for pair in found if held_out_for(pair.source, self._shares) == split)
+
+    def _is_held_out(self, split: str) -> bool:
+        """Tell whether a split is a share of the training pairs."""
+        return split in self._shares and getattr(self.settings, split) == PairFiles()
+
+    @property
+    def _shares(self) -> dict[str, float]:
+        """The shares of the training pairs that are kept apart."""
+        return {split: share for split, share in self.settings.held_out if share}
+
+    def _read_whole(self, split: str) -> Iterator[Pair]:
+        """Yield the pairs of a split, held-out ones among those of train."""
         columns, name = self.settings.columns, self._name(split)
         if self._in_dataset(split):
             rows = enumerate(self._dataset(split), start=1)
@@ -332,12 +355,12 @@ class PairsFromFiles(PairsTask):
 
     @cached_property
     def _signatures(self) -> list[dict[str, Any]]:
-        """What decides the pairs of the training text: its files, and which columns are read."""
+        """What decides the pairs of the training text: its files, which columns are read, and what is kept apart."""
+        signatures: list[dict[str, Any]] = [{"held_out": self._shares}] if self._shares else []
         if self._in_dataset("train"):
             dataset = self._dataset("train")
             found = {"dataset": dataset._fingerprint, "rows": len(dataset)}  # nothing public tells it
-            return [found | {"columns": self.settings.columns.model_dump()}]
-        signatures: list[dict[str, Any]] = []
+            return [*signatures, found | {"columns": self.settings.columns.model_dump()}]
         if self.settings.columns != ColumnSettings():
             signatures.append({"columns": self.settings.columns.model_dump()})
         named = named_files(self.settings.train, "data.train", self.settings.origin)

@@ -111,7 +111,7 @@ def read_given(given: Any, split: str, fields: tuple[str, str]) -> list[Pair]:
 
 
 def hold_out(given: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """Return the pairs without those to validate on, and those: 5 %, at least one and at most 1,000.
+    """Split pairs into those to train on and those to validate on: 5 %, at least one and at most 1,000.
 
     A hash of the source decides, so that they hardly change when pairs are added, and no source is on both sides.
     """

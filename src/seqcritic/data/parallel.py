@@ -127,9 +127,8 @@ def _read_tsv(path: str, setting: str) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(path, setting), start=1):
         columns = line.split("\t")
         if len(columns) != 2:
-            raise UserError(
-                f"{setting}: {path}:{number}: {len(columns)} columns between tabs, not the two of source and target"
-            )
+            found = f"{len(columns)} columns between tabs, not the two of source and target"
+            raise UserError(f"{setting}: {path}:{number}: {found if line.strip() else 'an empty line; remove it'}")
         yield Pair(columns[0], columns[1], path, number)
 
 

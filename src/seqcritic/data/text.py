@@ -22,6 +22,8 @@ def read_lines(path: str | Path, key: str) -> Iterator[str]:
         opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
         with opened as stream:
             for number, line in enumerate(stream, start=1):
+                if number == 1:
+                    _refuse_other_forms(line, f"{key}: {path}")
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UserError(
@@ -34,6 +36,14 @@ def read_lines(path: str | Path, key: str) -> Iterator[str]:
         raise UserError(f"{key}: cannot read {path}: {error.strerror or error}") from None
     if number == 0:
         raise UserError(f"{key}: {path} is empty; give a file with at least one line of text")
+
+
+def _refuse_other_forms(line: bytes, place: str) -> None:
+    """Refuse a file whose first line shows that it is no text of lines in UTF-8."""
+    if line[:2] in (b"\xff\xfe", b"\xfe\xff") or 4 * line.count(0) > len(line):
+        raise UserError(f"{place}: it looks like UTF-16; convert the file, for example with iconv -f UTF-16 -t UTF-8")
+    if b"\n" not in line and b"\r" in line.rstrip(b"\r"):
+        raise UserError(f"{place}: its lines end in CR alone, as on an old Mac; convert them, by tr '\\r' '\\n'")
 
 
 def read_all_lines(paths: tuple[str, ...], key: str) -> list[str]:

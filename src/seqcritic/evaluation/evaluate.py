@@ -108,7 +108,7 @@ def introduce(score: Score, task: Callable[[], Task]) -> Score:
 
 
 def score_options(settings: Settings, codec: Codec | None = None) -> ScoreOptions:
-    """Return what a score may need to know of the settings, and of the codec where that is at hand."""
+    """Return the options that scores are built with: from the codec if it is at hand, else from the settings."""
     score, data = settings.score, settings.data
     # The codec of a model knows best; settings stand in where nothing has been read yet, as for a check of names.
     if codec is not None:
@@ -139,7 +139,7 @@ def resolve_search(search: AnySearch, settings: Settings, codec: Codec, own: Cal
 
 
 def surrogate(score: Score) -> str:
-    """Return `trained:NAME:UNIT` of what rewards are made of where that is not what is reported; else nothing."""
+    """Return `trained:NAME:UNIT` if rewards come from a surrogate of the reported score, else an empty string."""
     return f"{SURROGATE}{score.surrogate}" if score.surrogate else ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from seqcritic.contracts.batch import EvaluationSet
@@ -25,6 +25,7 @@ from seqcritic.evaluation.evaluate import (
 from seqcritic.progress import Bar, set_up_logging
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
+from seqcritic.scores.shared.function import FunctionScore
 from seqcritic.settings.io import Overrides, override, settings_from
 from seqcritic.settings.tree import DeviceName
 from seqcritic.training.environment import set_up_process
@@ -49,6 +50,12 @@ class RunEvaluation:
     predictions: list[str]
     statistics: Array  # [sentences, K], each sentence's summands of the score
     further_references: list[tuple[str, ...]] | None = None  # beyond the first, where any sentence has such
+    decimals: dict[str, int] = field(default_factory=dict)  # of scores by name, where they are not the two of percents
+    own_scores: tuple[str, ...] = ()  # of each sentence, as it is printed, where the score is a user's own
+
+    def write(self, name: str, value: float) -> str:
+        """Return a score of this name with as many decimals as tell something."""
+        return f"{value:.{self.decimals.get(name, 2)}f}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, without the sentences."""
@@ -84,6 +91,10 @@ def evaluate_predictions(
     """Return all figures of a model's predictions by a search."""
     metric = model.score
     evaluated = score_predictions(predictions, evaluation_set, metric)
+    further = _further_scores(model, task, predictions, evaluation_set)
+    watched = other_scores(metric, model.settings, task.codec)
+    decimals = {name: score.num_decimals(further[name][0]) for name, score in watched.items()}
+    own = metric.of_totals(evaluated.statistics).tolist() if isinstance(metric, FunctionScore) else ()
     return RunEvaluation(
         method=model.settings.method.label,
         split=split,
@@ -102,12 +113,14 @@ def evaluate_predictions(
             model.actor.limits,
             model.settings.precision,
         ),
-        further=_further_scores(model, task, predictions, evaluation_set),
+        further=further,
         sources=evaluation_set.sources,
         references=evaluation_set.references,
         predictions=predictions,
         statistics=evaluated.statistics,
         further_references=evaluation_set.further_references,
+        decimals={metric.name: metric.num_decimals(evaluated.score)} | decimals,
+        own_scores=tuple(map(metric.write, own)),
     )
 
 

@@ -28,7 +28,7 @@ def build_method(settings: Settings, phase: str, score: Score) -> Method:
 def build_networks(
     settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
 ) -> Networks:
-    """Return the actor and what the settings' method needs beside it, with fresh weights; copies start as such."""
+    """Return the actor and the other networks of the settings' method, with fresh weights; copies begin equal."""
     actor = build_actor(settings, num_source_tokens, num_target_tokens, generator)
     critic = build_critic(settings, actor, generator) if settings.method.needs_critic else None
     return assemble_networks(settings.method, actor, critic)

@@ -102,7 +102,7 @@ class AutomaticCorrection:
         self.squared_weights = (1 - step) ** 2 * self.squared_weights + step**2
 
     def measurements(self) -> dict[str, Tensor]:
-        """Return what to log: η, and the two that it weighs, of the gradient of one batch."""
+        """Return the figures to log: η, and the squared bias and the variance that it weighs."""
         found = {
             "correction": self.eta,
             "correction_bias": self.squared_bias,

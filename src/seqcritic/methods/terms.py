@@ -82,7 +82,7 @@ def prepare_terms(
     settings: MethodSettings,
     generator: torch.Generator,
 ) -> Terms:
-    """Return what the terms are made from, where the actor's memory of the batch has these dropout masks.
+    """Return the memories that the terms need; `masks` are the dropout masks of the actor's `memory`.
 
     The likelihood term has that memory, or one with masks where the rewards have none. The anchor drops what the actor
     drops: the policies that are compared differ in their weights alone.

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 from seqcritic.report.records import Flag, Known, Number, Record, Whole, finite_or_none
@@ -82,6 +82,7 @@ class Example:
     reference: str
     predictions: dict[str, str]
     further_references: tuple[str, ...] = ()
+    scores: dict[str, str] = field(default_factory=dict)  # of the predictions, where the score is a user's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,7 @@ class Comparison(Record):
         return {name: finite_or_none(value) for name, value in record.items()}
 
     def _derived(self, row: MethodRow) -> dict[str, object]:
-        """Return what tables show of a row by one search beside its own fields."""
+        """Return the figures that tables derive from a row's fields, for one search."""
         return {
             "p_value_holm": self.p_value(row),
             "seed_deviation": row.seed_deviation,

@@ -202,7 +202,7 @@ def _wrap_seeds(row: MethodRow, room: int) -> list[str]:
 
 
 def _least_width(column: Column) -> int:
-    """Return what a column needs where its words wrap, which those of the score's heading do not."""
+    """Return the least width of a column: its longest word, or the whole heading of the score, which does not wrap."""
     heading = [_head(column)] if column.name == "score" else column.heading.split()
     return max(map(cell_len, [*heading, *(word for cell in column.cells for word in cell.split())]))
 

@@ -237,8 +237,10 @@ def _list_examples(comparison: Comparison, is_correction: bool) -> list[list[dic
     def compare(text: str, references: Sequence[str]) -> Difference:
         return min((align(text, reference) for reference in references), key=lambda each: each.num_edits)
 
-    def line(role: str, label: str, content: str, difference: Difference | None = None) -> dict[str, object]:
-        return {"role": role, "label": label, "content": content, "difference": difference}
+    def line(
+        role: str, label: str, content: str, difference: Difference | None = None, score: str = ""
+    ) -> dict[str, object]:
+        return {"role": role, "label": label, "content": content, "difference": difference, "score": score}
 
     examples = []
     for example in comparison.examples:
@@ -247,7 +249,8 @@ def _list_examples(comparison: Comparison, is_correction: bool) -> list[list[dic
         labels = [*(label for label in comparison.labels if label in predictions), *predictions]
         lines = [line("source", "source", source, compare(source, references) if is_correction else None)]
         for label in dict.fromkeys(labels):
-            lines.append(line("prediction", label, predictions[label], compare(predictions[label], references)))
+            difference = compare(predictions[label], references)
+            lines.append(line("prediction", label, predictions[label], difference, example.scores.get(label, "")))
         examples.append([*lines, *(line("reference", "reference", reference) for reference in references)])
     return examples
 

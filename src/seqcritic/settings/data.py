@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from seqcritic.contracts.registry import TASKS as REGISTERED
-from seqcritic.settings.base import Paths, Positive, Section
+from seqcritic.settings.base import Paths, Positive, Section, Weight
 from seqcritic.settings.bounds import LARGEST, LARGEST_SEED
 
 EMBEDDED = "embedded"
@@ -16,7 +16,31 @@ OBJECT = "object"  # what was passed from Python and has to be passed again
 OWN = "own"
 TASKS = ("spelling", "translation")
 SPLITS = ("train", "valid", "test")
+Share = Annotated[float, Field(ge=0, le=0.4)]
 NUM_BYTES = 256
+
+
+class TypingSettings(Section):
+    """Noise of the spelling task as people make it: how much of it a line has, and how often each kind comes."""
+
+    clean: float = Field(0.3, ge=0, lt=1, description="share of the lines without any error")
+    highest_rate: float = Field(
+        0.1, gt=0, le=1, description="the others have a rate of errors a character of their own, uniform up to this"
+    )
+    neighbours: Weight = Field(1.0, description="how often a key beside the right one is hit; all kinds by weights")
+    transpositions: Weight = Field(1.0, description="two letters change places")
+    omissions: Weight = Field(1.0, description="a letter is left out")
+    insertions: Weight = Field(1.0, description="a key beside the right one is hit too")
+    doubled_letters: Weight = Field(1.0, description="a letter comes twice, or one of two that are the same is lost")
+    phonetic_confusions: Weight = Field(1.0, description="letters that sound alike: ie and ei, f and ph, ance and ence")
+    missing_spaces: Weight = Field(0.25, description="two words run together")
+    split_words: Weight = Field(0.25, description="a space inside a word")
+
+    @model_validator(mode="after")
+    def _has_a_kind(self) -> TypingSettings:
+        if not any(value for name, value in self if name not in ("clean", "highest_rate")):
+            raise ValueError("data.typing: all kinds have the weight 0; give at least one of them another")
+        return self
 
 
 class SpellingSettings(Section):
@@ -29,6 +53,9 @@ class SpellingSettings(Section):
     length: int = Field(10, ge=1, le=250, description="L: characters kept of each sentence")
     minimum_length: Positive = Field(1, description="sentences with fewer characters are left out")
     noise: float = Field(0.3, ge=0, le=1, description="η: probability of replacing a character")
+    typing: TypingSettings | None = Field(
+        None, description="errors as people make them, in the place of the paper's noise; null: the paper's, by `noise`"
+    )
     windows: Literal["sentences", "words"] = Field(
         "sentences",
         description="train on sentence starts only, or on every word start with L characters left",
@@ -59,6 +86,16 @@ class PairFiles(Section):
         description="files with both sides: .tsv (two columns); .csv, .jsonl or .parquet, whose columns data.columns "
         "names; all but the last or .gz. Or a folder of sounds, each with its .txt",
     )
+
+
+class HeldOutSettings(Section):
+    """Which shares of the training pairs are kept apart; where a split names no files, they are what it has.
+
+    A hash of the source decides: no source is on two sides, and pairs that are added move none.
+    """
+
+    valid: Share = Field(0.0, description="share of the sources of data.train that validates; 0: none")
+    test: Share = Field(0.0, description="share of the sources of data.train that tests; 0: none")
 
 
 class ColumnSettings(Section):
@@ -112,6 +149,7 @@ class TranslationSettings(Section):
     train: PairFiles = PairFiles()
     valid: PairFiles = PairFiles()
     test: PairFiles = PairFiles()
+    held_out: HeldOutSettings = HeldOutSettings()
     columns: ColumnSettings = ColumnSettings()
     dataset: DatasetSettings | None = None
     source_tokens: TokenSettings = TokenSettings()

@@ -5,6 +5,7 @@ Faults are raised as UserError with the dotted path and, for a mistyped key, the
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -30,6 +31,7 @@ from seqcritic.settings.methods import (
 )
 from seqcritic.settings.tree import Settings
 
+CONFIG_FILE = "config.yaml"  # of a run
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam", "evaluation.also", "training.tracker")
 # Settings that are gone, with the value that means nothing now: what was stored with it is read as before.
 RETIRED = {"training.tensorboard": False}
@@ -50,7 +52,7 @@ def recipe_description(name: str) -> str:
 
 
 def load_recipe(recipe: str | Path, overrides: Overrides = ()) -> Settings:
-    """Return the settings of a packaged recipe (by name) or a YAML file (by path) with some of them changed.
+    """Return the settings of a packaged recipe (by name), a YAML file, a run or a model (by path), some changed.
 
     From Python a dictionary, `{"method.name": "mixer"}` or nested; on a command line `section.key=value`s.
     """
@@ -244,6 +246,8 @@ def set_leaf(tree: dict[str, Any], key: str, value: Any) -> None:
 
 def _read_tree(recipe: str | Path) -> dict[str, Any]:
     path = Path(recipe)
+    if path.is_dir() and str(recipe) not in recipe_names():
+        return _tree_of_model(path)
     if str(recipe) in recipe_names():
         text = files("seqcritic").joinpath("recipes", f"{recipe}.yaml").read_text(encoding="utf-8")
     elif path.is_file():
@@ -262,6 +266,19 @@ def _read_tree(recipe: str | Path) -> dict[str, Any]:
             f"packaged recipes: {', '.join(recipe_names())}"
         )
     return parse_tree(text, path)
+
+
+def _tree_of_model(folder: Path) -> dict[str, Any]:
+    """Return the settings that a run, or a model that was exported, was trained with."""
+    if (folder / CONFIG_FILE).is_file():
+        return _read_tree(folder / CONFIG_FILE)
+    path = folder / "description.json"
+    try:
+        tree = dict(json.loads(path.read_text(encoding="utf-8"))["settings"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"no recipe and no file '{folder}': it is a folder, but of no run or model") from None
+    tree.pop("start", None)  # where the networks were that this one began from
+    return tree
 
 
 def parse_tree(text: str, path: Path) -> dict[str, Any]:

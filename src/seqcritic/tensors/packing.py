@@ -63,7 +63,7 @@ class _Moved(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        """Put back what was taken, take back what was put."""
+        """Scatter the gradient of gathered rows, gather that of scattered ones."""
         (positions,) = ctx.saved_tensors
         moved = _put(gradient, positions, ctx.num_rows) if ctx.length is None else _take(gradient, positions)
         return moved, None, None

@@ -26,7 +26,7 @@ class Branches:
     depth: int = 0
 
     def take(self, chances: list[float]) -> int:
-        """Return the present run's outcome of one draw that has these chances."""
+        """Return the outcome, in this run, of a draw with these probabilities."""
         if self.depth == len(self.path):
             self.path.append(0)
             self.sizes.append(len(chances))

@@ -45,7 +45,7 @@ def measure_seconds(
     `variants` are labels that stand for settings instead of for a method.
     """
     set_up_process(settings.threads)
-    clock = _Clock(settings, task)
+    clock = Clock(settings, task)
     timed = {label: _as_given(settings, label) for label in (UNIT, *labels) if label not in (variants or {})}
     timed |= variants or {}
     warm = clock.learner(timed[UNIT][0])
@@ -73,7 +73,7 @@ def _as_given(settings: Settings, label: str) -> Variant:
     return (with_method(settings, "actor-critic"), CRITIC) if label == CRITIC else (with_method(settings, label), TRAIN)
 
 
-class _Clock:
+class Clock:
     """Makes updates on the training batches of a task, one after the other, and times them."""
 
     def __init__(self, settings: Settings, task: Task) -> None:
@@ -82,11 +82,13 @@ class _Clock:
         self.position = 0
 
     def learner(self, settings: Settings) -> Learner:
+        """Return networks of their own, as settings describe them."""
         codec = self.task.codec
         score = introduce(build_score(settings, codec), lambda: self.task)
         return recipe_learner(settings, codec.num_source_tokens, codec.num_target_tokens, score)
 
     def time_update(self, learner: Learner, rate: float, progress: float) -> float:
+        """Return the seconds of an update on the next batch, `progress` being the part of the phase that is over."""
         size = learner.settings.training.update_size
         started = time.perf_counter()
         learner.update(self.task.training_batch(self.position, size, self.settings.seed), rate, progress)

@@ -94,7 +94,7 @@ def _write_pretrained(actor: Actor, target: Path, card: str) -> None:
 
 
 def describe(model: Model) -> dict[str, Any]:
-    """Return what description.json needs for predicting, and what tells where the model comes from without a path."""
+    """Return the description.json of an exported model: what predicting needs and where it is from, without paths."""
     progress = model.description["progress"]
     return {
         "settings": without_paths(model.settings).model_dump(mode="json"),

@@ -16,15 +16,18 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.codec import Codec, codec_from_dict
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
+from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.task import build_task
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
 from seqcritic.errors import UserError, nearest
 from seqcritic.evaluation.evaluate import build_score, build_weighted, introduce, resolve_search
+from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.scores.shared.function import as_score
@@ -84,12 +87,17 @@ class Model:
             introduce(found.utility, lambda: self.task)
         return found
 
-    def predict(self, lines: Sequence[str], search: AnySearch = GREEDY, raw: bool = False) -> list[str]:
+    def predict(
+        self, lines: Sequence[str], search: AnySearch = GREEDY, raw: bool = False, margin: float | None = None
+    ) -> list[str]:
         """Return the prediction for each raw line.
 
         A spelling model corrects long lines in pieces, and keeps case and all characters that it does not know; `raw`
-        is for its own text, in its own alphabet.
+        is for its own text, in its own alphabet. With a `margin`, a piece is left as it is unless the model finds its
+        prediction likelier by so many nats.
         """
+        if margin is not None and not isinstance(self.codec, SpellingCodec):
+            raise UserError("margin: only a spelling model can leave its input as it is; leave the margin out")
         if isinstance(lines, str):
             raise UserError("predict takes a list of lines, not one text")
         pieces = [self.codec.cut(line) for line in lines]
@@ -101,12 +109,27 @@ class Model:
             sources, mask = self.codec.encode_sources(some)
             with self.predicting():
                 found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
-            predicted += self.codec.texts(found)
+            texts = self.codec.texts(found)
+            if margin is not None:
+                gains = self._log_probabilities(sources, mask, texts) - self._log_probabilities(sources, mask, some)
+                texts = [
+                    text if gain >= margin else piece
+                    for text, piece, gain in zip(texts, some, gains.tolist(), strict=True)
+                ]
+            predicted += texts
         remaining = iter(predicted)
         return [
             self.codec.join(line, parts, [next(remaining) for _ in parts], raw)
             for line, parts in zip(lines, pieces, strict=True)
         ]
+
+    @torch.no_grad()
+    def _log_probabilities(self, sources: Tensor, mask: Tensor, texts: Sequence[str]) -> Tensor:
+        """Return log p(text | source) [B] of texts for encoded sources [B, S]."""
+        given = (sources, mask, *pad(self.codec.encode_references(texts)))
+        sources, mask, tokens, counted = (each.to(self.actor.device) for each in given)
+        features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
+        return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
 
     def predict_several(
         self, lines: Sequence[str], search: Search, num_best: int, raw: bool = False

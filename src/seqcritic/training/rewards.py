@@ -15,7 +15,7 @@ NUM_CHECKED = 3  # examples on which a user's function is tried
 
 def check_score(settings: Settings, task: Task) -> None:
     """Make the score of settings ready."""
-    prepare_score(build_score(settings), task, settings.seed)
+    prepare_score(build_score(settings, task.codec), task, settings.seed)
 
 
 def prepare_score(score: Score, task: Task, seed: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from seqcritic.errors import UserError
 from seqcritic.files import acquire_lock
 from seqcritic.settings.io import (
+    CONFIG_FILE,
     FOLDERS,
     differences,
     differing,
@@ -22,12 +23,10 @@ from seqcritic.settings.io import (
 )
 from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
-from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
+from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, stored_codec
 from seqcritic.training.parts import recipe_task
 from seqcritic.training.start import network_digest
 from seqcritic.training.tracking import METRICS_FILE
-
-CONFIG_FILE = "config.yaml"
 
 
 class RunFolder:
@@ -133,14 +132,15 @@ def _has_moved(key: str, settings: Settings, stored: Settings, trained: dict[str
         return bool(network_digest(ours, name) == trained.get("start", {}).get(name))
     if not names_text(key) or trained is None:
         return names_text(key)
+    codec = stored_codec(trained, CHECKPOINTS_FOLDER)
     if not key.startswith("data.test"):
-        return bool(recipe_task(settings).fingerprint() == trained["data"])
+        return bool(recipe_task(settings, trained=codec).fingerprint() == trained["data"])
     # A run does not know its test text by a digest: if what it has named is gone, what is given now counts.
     try:
-        known = recipe_task(stored).conditions("test")
+        known = recipe_task(stored, trained=codec).conditions("test")
     except UserError:
         return True
-    return recipe_task(settings).conditions("test") == known
+    return recipe_task(settings, trained=codec).conditions("test") == known
 
 
 def _write_config(folder: Path, settings: Settings) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 from torch import nn
 
 from seqcritic.contracts.codec import Codec
+from seqcritic.data.codecs.text import TextCodec
 from seqcritic.errors import UserError
+from seqcritic.settings.data import TranslationSettings
 from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import load_weights, read_description
 from seqcritic.training.model import find_weights, read_network, stored_codec
@@ -41,9 +43,29 @@ def load_start_actor(settings: Settings, actor: nn.Module, codec: Codec) -> dict
     assert place is not None
     weights, description = read_network(place, "actor")
     if not codec.reads_like(stored_codec(description, f"start.actor: {place}")):
-        raise UserError(f"start.actor: {place} was trained with other vocabularies")
-    load_weights(actor, weights, f"start.actor: {place}")
+        raise UserError(
+            f"start.actor: {place} was trained with other vocabularies; give data of its own kind, which are read with "
+            "them, or in Python pairs(…, codec=load_model(…).codec)"
+        )
+    try:
+        load_weights(actor, weights, f"start.actor: {place}")
+    except UserError as error:
+        theirs, ours = description["settings"]["actor"], settings.actor.model_dump(mode="json")
+        other = [f"actor.{name}={value}" for name, value in theirs.items() if ours.get(name) != value]
+        raise UserError(f"{error}" + (f"; set {' '.join(other)}" if other else "")) from None
     return dict(description["progress"])
+
+
+def start_codec(settings: Settings) -> TextCodec | None:
+    """Return the vocabularies that data must be read with: those of start.actor, where it reads pairs."""
+    place = settings.start.actor
+    if place is None or not isinstance(settings.data, TranslationSettings):
+        return None
+    try:
+        codec = stored_codec(read_description(find_weights(place)), place)
+    except UserError as error:
+        raise UserError(f"start.actor: {error}") from None
+    return codec if isinstance(codec, TextCodec) else None
 
 
 def load_start_critic(settings: Settings, critic: nn.Module) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from seqcritic.contracts.task import Task
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 from seqcritic.native.kernels import describe
 from seqcritic.progress import log, set_up_logging, silence
@@ -23,6 +24,7 @@ from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import MakeOptimiser, adam
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER
 from seqcritic.training.parts import Parts, recipe_parts
+from seqcritic.training.preflight import ENOUGH_UPDATES, can_be_tried, estimate, num_planned_updates, warnings_of
 from seqcritic.training.run import Run
 from seqcritic.training.run_folder import RunFolder
 from seqcritic.training.start import check_start
@@ -36,7 +38,7 @@ def train(settings: Settings, out: str | Path, callbacks: Sequence[Callback] = (
     Calling it again with the same settings resumes, or returns at once where the run is finished. `callbacks` are told
     of every event (training/callbacks.py).
     """
-    return train_in(Path(out), settings, partial(recipe_parts, settings), callbacks)
+    return train_in(Path(out), settings, partial(recipe_parts, settings, Path(out)), callbacks)
 
 
 def train_in(
@@ -59,15 +61,27 @@ def train_in(
                 processes.stop_signal = lambda: _why_stop(received)
                 if CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest() is None:
                     check_start(settings)
-                run = Run(settings, make_parts(processes), folder, processes, callbacks, optimiser)
+                begins = CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest() is None
+                parts = make_parts(processes)
+                run = Run(settings, parts, folder, processes, callbacks, optimiser)
                 if run_folder is not None:
                     run_folder.claim()
+                if begins and processes.is_first:
+                    _look_ahead(settings, parts.task, trial=processes.size == 1)
                 _go(run, received)
         except (UserError, NonFiniteError, Interrupted) as error:
             raise error if processes.may_speak() else SilentExit(error.exit_code) from None
         except LostProcess as error:
             raise _explained(error, folder) if processes.may_speak() else SilentExit(error.exit_code) from None
     return folder
+
+
+def _look_ahead(settings: Settings, task: Task, trial: bool) -> None:
+    """Warn of what training cannot mend, and tell how long it will take where that can be tried out."""
+    for line in warnings_of(task):
+        log.warning(line)
+    if trial and num_planned_updates(settings, task) >= ENOUGH_UPDATES and can_be_tried(settings):
+        log.info(estimate(settings, task).tell())
 
 
 def _go(run: Run, received: list[int]) -> None:

@@ -10,7 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from seqcritic.contracts.actor import Actor, OutputLayer, Searcher, SpecialTokens
+from seqcritic.contracts.actor import Actor, OutputLayer, PageNetwork, Searcher, SpecialTokens
 from seqcritic.contracts.parts import ActorSettings
 from seqcritic.contracts.registry import register_actor
 from seqcritic.data.vocabulary import END
@@ -122,3 +122,7 @@ class RecurrentActor(Actor):
     def attention(self, memory: EncoderMemory, tokens: Tensor) -> Tensor:
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t."""
         return self.decoder.attend(memory, tokens)
+
+    def for_page(self) -> PageNetwork:
+        """Return the kind of encoder and output layer, and the weights."""
+        return PageNetwork({"encoder": self.settings.encoder, "tied": self.settings.tied}, self.state_dict())

@@ -81,10 +81,11 @@ function followPrediction() {
   page.current = Math.min(page.current, page.steps.length - 1);
 }
 
-// The reader would begin where the critic finds the largest fault.
-function goToWorst() {
+// The reader would begin where the first large fault is: what follows it may follow from it.
+function goToFault() {
   const losses = page.steps.map(lossOf);
-  page.current = Math.max(0, losses.indexOf(largest(losses)));
+  const large = 0.8 * largest(losses);
+  page.current = losses.findIndex((loss) => loss >= large);
 }
 
 // --- drawing -----------------------------------------------------------------------------------------------------
@@ -303,7 +304,7 @@ function rewrite(choose = likeliest) {
   readTexts();
   write([], choose);
   followPrediction();
-  goToWorst();
+  goToFault();
   drawAll();
 }
 
@@ -359,7 +360,7 @@ function takeExample(source, reference) {
 
 // The paper's noise: each character is replaced by another one at random, so often as in training.
 function addNoise() {
-  const { alphabet, other } = model.codec;
+  const { alphabet, other } = model.codec.target;
   const letters = Array.from(alphabet).filter((letter) => letter !== other);
   const noisy = codec.encodeTarget(find("reference").value).map((token) => {
     const drawn = letters[Math.floor(Math.random() * letters.length)];

@@ -38,7 +38,7 @@ class UnknownTokens:
         self._unknown_word = unknown_word
 
     def tokenize(self, text: str) -> list[str]:
-        """Return the tokens of what stands between unknown words, and these."""
+        """Return the tokens of a text; every unknown word is a token of its own."""
         first, *others = (self._tokenize(part) for part in text.split(self._unknown_word))
         return first + [token for part in others for token in (self._unknown_word, *part)]
 
