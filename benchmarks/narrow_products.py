@@ -33,7 +33,7 @@ CLAIMS: list[tuple[str, dict[str, Any], int, int, float]] = [  # claim, request,
     ("likelihood update, Hugging Face base model", {"kind": "hf-likelihood", "workload": "base"}, 1, 5, 1.5),
     ("sampling, Hugging Face base model", {"kind": "hf-sampling", "workload": "base"}, 1, 5, 1.6),
 ]
-BEAM = {"kind": "beam", "workload": "b", "width": 10, "length": 50, "sentences": 32}
+BEAM = {"kind": "beam", "workload": "b", "width": 10, "length": 50, "sentences": 32, "tied": False}
 BEAM_TARGET, BEAM_PEER, BEAM_PEER_TARGET, BEAM_ROUNDS = 1.6, "opennmt", 3.2, 6
 
 

@@ -13,7 +13,7 @@ from seqcritic.data.task import build_task
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import build_score
 from seqcritic.settings.io import load_recipe
-from seqcritic.training.device import choose_device, weight_type
+from seqcritic.training.device import choose_device, describe_precision, weight_type
 from seqcritic.training.learner import Learner, recipe_learner
 from support import METHODS, Refusal, method_overrides
 
@@ -96,6 +96,16 @@ def test_devices_say_what_they_cannot_compute(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
     with pytest.raises(UserError, match="no bfloat16"):
         weight_type("bfloat16", torch.device("cuda"))
+
+
+def test_a_run_says_whether_narrow_products_are_fast_here(monkeypatch: pytest.MonkeyPatch):
+    cpu = torch.device("cpu")
+    assert describe_precision("float32", cpu) is None
+    assert describe_precision("bfloat16", torch.device("cuda")) is None
+    monkeypatch.setattr("seqcritic.native.products._products", lambda: None)
+    assert (describe_precision("bfloat16", cpu) or "").endswith("; float32 is no slower")
+    monkeypatch.setenv("SEQCRITIC_NATIVE", "0")
+    assert "no, SEQCRITIC_NATIVE=0; float32 is no slower" in (describe_precision("bfloat16", cpu) or "")
 
 
 def forgetful_calls(text: str) -> list[int]:

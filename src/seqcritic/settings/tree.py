@@ -216,7 +216,7 @@ class Settings(Section):
     threads: Annotated[int, Field(gt=0, le=1024)] = 1
     device: DeviceName = Field("auto", description="cpu, cuda, mps, or auto: a CUDA device if there is one")
     precision: Precision = Field(
-        "float32", description="of training; bfloat16 for matrix products in bfloat16 where the device is fast at it"
+        "float32", description="bfloat16 for matrix products in bfloat16, where the processor or device is fast at it"
     )
     plugins: Paths = Field(
         (), description="modules of your own, imported first: the methods that they register can be named here"

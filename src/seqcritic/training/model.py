@@ -128,8 +128,9 @@ class Model:
         """Return log p(text | source) [B] of texts for encoded sources [B, S]."""
         given = (sources, mask, *pad(self.codec.encode_references(texts)))
         sources, mask, tokens, counted = (each.to(self.actor.device) for each in given)
-        features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
-        return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
+        with self.predicting():
+            features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
+            return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
 
     def predict_several(
         self, lines: Sequence[str], search: Search, num_best: int, raw: bool = False
