@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from matrix_shapes import Products, layers_of
+from our_huggingface import HuggingFaceDecoding, HuggingFaceTraining
 from our_training import NEVER, Training, batch_of, settings_of
 from recipe_evaluation import Evaluation, RecipeTraining
 from seqcritic.data.vocabulary import END
@@ -108,5 +109,7 @@ if __name__ == "__main__":
             "beam-products": BeamProducts,
             "recipe-training": RecipeTraining,
             "recipe-evaluation": Evaluation,
+            "huggingface-training": HuggingFaceTraining,
+            "huggingface-decoding": HuggingFaceDecoding,
         }
     )
