@@ -30,6 +30,7 @@ from seqcritic.training.checkpoint import (
 )
 from seqcritic.training.device import choose_device, computing, require_memory, weight_type
 from seqcritic.training.distributed import Processes
+from seqcritic.training.sharding import gather, is_sharded, shard_actors, whole
 
 TensorGroups = dict[str, dict[str, Tensor]]
 MakeOptimiser = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -77,6 +78,8 @@ class Learner:
         weight = weight_type(settings.precision, self.device)
         for network in self.networks.named().values():
             network.to(self.device, weight)
+        if settings.training.shard:
+            shard_actors(self.networks.named().values(), self.device, self.processes.size)
         self.best_actor = self.actor_weights()
         self.optimisers: dict[str, torch.optim.Optimizer] = {}
         self.phase = ""
@@ -121,13 +124,8 @@ class Learner:
         """Make one step of every network the method trains, move the target networks, return what to log."""
         assert self.method is not None, "a phase has begun"
         measurements = {name: value.item() for name, value in outcome.measurements.items()}
-        strange = [name for name, value in measurements.items() if not math.isfinite(value)]
-        _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
-        for optimiser in self.optimisers.values():
-            optimiser.zero_grad(set_to_none=True)
-        outcome.loss.backward()  # type: ignore[no-untyped-call]
         measurements = self.processes.average(measurements, shard.fraction)
-        self.processes.average_gradients((self.networks[name] for name in self.optimisers), shard.fraction)
+        self._average_gradients(shard)
         for name in self.optimisers:
             measurements[f"{name}_gradient_norm"] = self._clip(name)
         for name, optimiser in self.optimisers.items():
@@ -153,11 +151,31 @@ class Learner:
         assert self.method is not None, "a phase has begun"
         outcomes = self.method.updates(self.networks, own.to(self.device), generator, progress)
         while True:
-            with computing(self.settings.precision, self.device):  # of the loss alone, not of the step that follows
-                outcome = next(outcomes, None)
-            if outcome is None:
-                return
+            with whole(self.networks.named().values()):
+                with computing(self.settings.precision, self.device):  # of the loss alone, not of what follows
+                    outcome = next(outcomes, None)
+                if outcome is None:
+                    return
+                self._backward(outcome, shard)
             yield outcome
+
+    def _backward(self, outcome: Outcome, shard: Shard) -> None:
+        """Compute the gradients of a loss in this process."""
+        strange = [name for name, value in outcome.measurements.items() if not math.isfinite(value.item())]
+        _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
+        for optimiser in self.optimisers.values():
+            optimiser.zero_grad(set_to_none=True)
+        # PyTorch averages the gradients of what is spread, as if all processes had equally many examples.
+        scale = shard.fraction * self.processes.size if self.settings.training.shard else 1.0
+        (outcome.loss if scale == 1 else outcome.loss * scale).backward()  # type: ignore[no-untyped-call]
+
+    def _average_gradients(self, shard: Shard) -> None:
+        """Make the gradients those of the whole batch; those of what is spread are already."""
+        trained = [self.networks[name] for name in self.optimisers]
+        fraction = 1 / self.processes.size if self.settings.training.shard else shard.fraction
+        replicated = [network for network in trained if not is_sharded(network)]
+        if replicated:
+            self.processes.average_gradients(replicated, fraction)
 
     def tensors(self) -> TensorGroups:
         """Return everything as named tensors; `actor` is the best actor so far, for whoever loads the folder."""
@@ -179,6 +197,13 @@ class Learner:
             groups["method"] = method_state
         return groups | {"generator": {"sampling": self.generator.get_state()}}
 
+    def tensors_in_first(self) -> TensorGroups | None:
+        """Return the same in the first process, None in the others, which help to gather what is spread over all."""
+        if not self.processes.is_first and not self.settings.training.shard:
+            return None
+        tensors = self.tensors()
+        return tensors if self.processes.is_first else None
+
     def load_tensors(self, groups: TensorGroups, place: str) -> None:
         """Restore what `tensors` returned, the phase having been started."""
         for name, network in self.networks.named().items():
@@ -195,10 +220,11 @@ class Learner:
         limit = self.settings.training.clip_norm
         parameters = list(self.networks[name].parameters())
         norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
-        _require_finite(f"the gradient of the {name}", norm)
-        if limit is not None and norm.item() > limit:
+        found = gather(norm)
+        _require_finite(f"the gradient of the {name}", found)
+        if limit is not None and found.item() > limit:
             nn.utils.clip_grads_with_norm_(parameters, limit, norm)
-        return norm.item()
+        return found.item()
 
     def _update_target_networks(self) -> None:
         for spec, online in self._copies():
@@ -211,6 +237,11 @@ class Learner:
         for spec in self.settings.method.networks:
             if spec.copy_of is not None:
                 yield spec, spec.copy_of
+
+
+def exported(tensors: TensorGroups) -> TensorGroups:
+    """Return what others load of a learner's state: the best actor, the last critic."""
+    return {name: group for name, group in tensors.items() if name in ("actor", "critic")}
 
 
 def _means(steps: list[dict[str, float]]) -> dict[str, float]:

@@ -113,3 +113,9 @@ def has_stopped_growing(errors: Sequence[float], patience: int) -> bool:
         return False
     peak = max(range(rise, len(errors)), key=errors.__getitem__)
     return len(errors) - 1 - peak >= patience
+
+
+def update_cost(settings: Settings, phase: str) -> float:
+    """Return what an update of a phase costs in likelihood updates, by the recipe's measured costs."""
+    label = {"actor": "likelihood", "critic": "critic", "train": settings.method.label}[phase]
+    return settings.compare.cost(label)

@@ -82,6 +82,7 @@ class HuggingFaceActor(Actor):
     """A pretrained generative model: `AutoModelForSeq2SeqLM`, `AutoModelForCausalLM`, Whisper and their like."""
 
     repeats_masks = False
+    can_be_sharded = True
     exports_itself = True
     Settings = HuggingFaceSettings
     settings: HuggingFaceSettings | None = None
