@@ -75,6 +75,7 @@ class State(NamedTuple):
     cache: KeysAndValues
     hidden: Tensor  # [B, H]
     is_first: Tensor  # [B], True before the first free token
+    decoder: Shared[Decoder | None]  # what steps in place of the library, held as long as steps are taken
 
 
 @register_actor("huggingface")
@@ -226,7 +227,7 @@ class HuggingFaceActor(Actor):
             # What is heard or seen has one length for all rows: the library's features are padded with silence.
             seen = mask if self._reads_text else mask.new_ones(read.shape[:2], dtype=torch.bool)
             given = torch.tensor(self.prefix, device=sources.device).expand(len(read), -1)
-            start = Memory(seen, read, (), (), read[:, 0, :0], seed, Shared(OwnStep(self.model)))
+            start = Memory(seen, read, (), (), read[:, 0, :0], seed, Shared(OwnStep(self.model, self._never)))
             with self._not_learning():
                 hidden, cache, cross = self._run(start, (), given)
             read = read if self._computes_again else read[:, :, :0]
@@ -238,14 +239,15 @@ class HuggingFaceActor(Actor):
         positions = (torch.arange(length, device=mask.device) + mask.sum(dim=1, keepdim=True)) % length
         sources, mask = sources.gather(1, positions), mask.gather(1, positions)
         read = sources[:, :, None] if self._computes_again else sources[:, :, None][:, :, :0]
-        start = Memory(mask, read, (), (), mask[:, :0], seed, Shared(OwnStep(self.model)))
+        start = Memory(mask, read, (), (), mask[:, :0], seed, Shared(OwnStep(self.model, self._never)))
         with self._not_learning():
             hidden, cache, _ = self._run(start, (), sources)
         return start._replace(given=cache, hidden=hidden[:, -1])
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first free token."""
-        return State(memory.given, memory.hidden, torch.ones_like(memory.mask[:, 0], dtype=torch.bool))
+        is_first = torch.ones_like(memory.mask[:, 0], dtype=torch.bool)
+        return State(memory.given, memory.hidden, is_first, Shared(self._decoder_of(memory)))
 
     def step(self, memory: Memory, state: State, tokens: Tensor) -> State:
         """Return the state after consuming tokens [B]."""
@@ -254,29 +256,34 @@ class HuggingFaceActor(Actor):
         is_first, decoder = torch.zeros_like(state.is_first), self._decoder_of(memory)
         if decoder is None:
             hidden, cache, _ = self._run(memory, state.cache, tokens[:, None])
-            return State(cache, hidden[:, -1], is_first)
+            return State(cache, hidden[:, -1], is_first, Shared(None))
         position = state.cache[0][0].shape[2]
         self._require_places(position + 1, self.places.target, "an answer")
         attention = RowsAttention(decoder, state.cache, memory.cross, hide(memory.mask, state.hidden)[:, None, None])
         hidden = decoder.read(tokens, position, attention)
-        return State(tuple(attention.grown), hidden, is_first)
+        return State(tuple(attention.grown), hidden, is_first, Shared(decoder))
 
     def searcher(self, memory: Memory, width: int) -> Searcher:
         """Return what beam search goes on with: hypotheses that never move, where the architecture is known."""
         decoder = self._decoder_of(memory)
         if decoder is None:
             return super().searcher(memory, width)
-        return BeamSearcher(decoder, memory.given, memory.cross, memory.mask, memory.hidden, self._say_all, width)
+        first = None if self._begins_freely else self._never_first
+        return BeamSearcher(decoder, memory.given, memory.cross, memory.mask, memory.hidden, first, width)
 
     def _decoder_of(self, memory: Memory) -> Decoder | None:
         """Return what steps without the library where nothing is learnt from the steps; None: the library steps."""
         if torch.is_grad_enabled() or torch.is_autocast_enabled(memory.hidden.device.type):
             return None
-        return memory.own_step.content.decoder
+        return memory.own_step.content.decoder()
 
     def logits(self, state: State) -> Tensor:
         """Return what the head says of states, [B, V]."""
-        return self._say(state.hidden, state.is_first)
+        decoder = state.decoder.content
+        if decoder is None or torch.is_grad_enabled():
+            return self._say(state.hidden, state.is_first)
+        said = decoder.say(state.hidden)
+        return said if self._begins_freely else said + state.is_first[:, None] * self._never_first
 
     def view(self, state: State) -> Tensor:
         """Return the last hidden state [B, H]."""
@@ -305,18 +312,13 @@ class HuggingFaceActor(Actor):
 
     def _say(self, hidden: Tensor, is_first: Tensor) -> Tensor:
         """Return logits [N, V] of hidden states [N, H], of which some stand before the first free token."""
-        if self._begins_freely:
-            return self._say_all(hidden, False)
-        return self._say_all(hidden, False) + is_first[:, None] * self._never_first
-
-    def _say_all(self, hidden: Tensor, are_first: bool) -> Tensor:
-        """Return logits [N, V] of hidden states [N, H], all of which, or none, stand before the first free token."""
-        never = self._never + self._never_first if are_first else self._never
         head = read_head(self._headed[0])
         if head is None:
-            return run_head(self._headed[0], self._body[0], hidden) + never
-        bias = never if head.bias is None else head.bias + never
-        return linear(hidden if head.scale == 1 else hidden * head.scale, head.weight, bias)
+            logits = run_head(self._headed[0], self._body[0], hidden) + self._never
+        else:
+            bias = self._never if head.bias is None else head.bias + self._never
+            logits = linear(hidden if head.scale == 1 else hidden * head.scale, head.weight, bias)
+        return logits if self._begins_freely else logits + is_first[:, None] * self._never_first
 
     def _run_whole(self, memory: Memory, tokens: Tensor) -> Tensor:
         """Return hidden states [B, T, H] of one pass over all that is given and tokens [B, T], without a cache."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
+from weakref import ref
 
 import torch
 from peft.tuners.lora import Linear as AdaptedLinear
@@ -44,23 +44,37 @@ def read_head(headed: Any) -> Head | None:
 
 
 class OwnStep:
-    """The decoder of a model with its weights as they are when it is first asked for, once for all steps from there."""
+    """Makes the decoder of a model, with its weights as they are then, once for all who hold it.
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    It is not held here: a memory lives until the update is over, and prepared weights should not.
+    """
 
-    @cached_property
+    def __init__(self, model: Any, never: Tensor) -> None:
+        """Take a model, and what is added to its logits, [V]."""
+        self._model, self._never = model, never
+        self._made: Callable[[], Decoder | None] = lambda: None
+
     def decoder(self) -> Decoder | None:
-        """None: the library steps."""
-        return read_decoder(self._model)
+        """Return it; None: the library steps."""
+        made = self._made()
+        if made is None:
+            made = read_decoder(self._model, self._never)
+            self._made = (lambda: None) if made is None else ref(made)
+        return made
 
 
 @torch.no_grad()
-def read_decoder(model: Any) -> Decoder | None:
-    """Return the decoder of an encoder-decoder with its weights as they are now; None: its library runs it."""
-    read = DECODERS.get(model.config.model_type)
+def read_decoder(model: Any, never: Tensor) -> Decoder | None:
+    """Return the decoder of an encoder-decoder with its weights as they are now; None: its library runs it.
+
+    `never` [V] is added to all logits.
+    """
+    read, head = DECODERS.get(model.config.model_type), read_head(model)
+    if read is None or head is None:
+        return None
+    bias = never if head.bias is None else head.bias + never
     try:
-        return None if read is None else read(model.get_decoder())
+        return read(model.get_decoder(), Linear(head.weight, bias).prepared(), head.scale)
     except _UnusualError:
         return None
 
@@ -80,6 +94,10 @@ def _linear(module: Any) -> Linear:
     return Linear(base.weight if added is None else base.weight + added, base.bias)
 
 
+def _prepared(module: Any) -> Linear:
+    return _linear(module).prepared()
+
+
 def _vectors(module: Any) -> Tensor:
     if not isinstance(module, nn.Embedding):
         raise _UnusualError
@@ -91,8 +109,9 @@ def _fused(queries: Linear, keys: Linear, values: Linear) -> Linear:
     parts = (queries, keys, values)
     weight = torch.cat([part.weight for part in parts])
     if queries.bias is None:
-        return Linear(weight, None)
-    return Linear(weight, torch.cat([weight.new_zeros(len(p.weight)) if p.bias is None else p.bias for p in parts]))
+        return Linear(weight, None).prepared()
+    biases = [weight.new_zeros(len(part.weight)) if part.bias is None else part.bias for part in parts]
+    return Linear(weight, torch.cat(biases)).prepared()
 
 
 def _norm(module: Any) -> Norm:
@@ -112,7 +131,7 @@ class BartKin:
     positions: Callable[[Any], Tensor]
     scale: Callable[[Any], float]
 
-    def __call__(self, body: Any) -> Decoder:
+    def __call__(self, body: Any, head: Linear, head_scale: float) -> Decoder:
         """Return the decoder of a stack of layers."""
         heads = body.layers[0].self_attn
         return Decoder(
@@ -126,6 +145,8 @@ class BartKin:
             num_heads=heads.num_heads,
             attention_scale=heads.head_dim**-0.5,
             distance_bias=None,
+            head=head,
+            head_scale=head_scale,
         )
 
 
@@ -138,17 +159,17 @@ def _bart_layer(layer: Any) -> Layer:
             _norm(layer.final_layer_norm),
         ),
         own=_fused(_linear(own.q_proj), _linear(own.k_proj), _linear(own.v_proj)),
-        own_out=_linear(own.out_proj),
-        query=_linear(cross.q_proj),
-        cross_out=_linear(cross.out_proj),
-        widen=_linear(layer.fc1),
+        own_out=_prepared(own.out_proj),
+        query=_prepared(cross.q_proj),
+        cross_out=_prepared(cross.out_proj),
+        widen=_prepared(layer.fc1),
         gate=None,
-        narrow=_linear(layer.fc2),
+        narrow=_prepared(layer.fc2),
         activation=layer.activation_fn,
     )
 
 
-def _t5(body: Any) -> Decoder:
+def _t5(body: Any, head: Linear, head_scale: float) -> Decoder:
     heads = body.block[0].layer[0].SelfAttention
 
     def bias(length: int) -> Tensor:
@@ -166,6 +187,8 @@ def _t5(body: Any) -> Decoder:
         num_heads=heads.n_heads,
         attention_scale=1.0,
         distance_bias=bias,
+        head=head,
+        head_scale=head_scale,
     )
 
 
@@ -175,17 +198,17 @@ def _t5_layer(blocks: Any, gated: bool) -> Layer:
     return Layer(
         norms=(first, second, third),
         own=_fused(_linear(own.q), _linear(own.k), _linear(own.v)),
-        own_out=_linear(own.o),
-        query=_linear(cross.q),
-        cross_out=_linear(cross.o),
-        widen=_linear(dense.wi_0 if gated else dense.wi),
-        gate=_linear(dense.wi_1) if gated else None,
-        narrow=_linear(dense.wo),
+        own_out=_prepared(own.o),
+        query=_prepared(cross.q),
+        cross_out=_prepared(cross.o),
+        widen=_prepared(dense.wi_0 if gated else dense.wi),
+        gate=_prepared(dense.wi_1) if gated else None,
+        narrow=_prepared(dense.wo),
         activation=dense.act,
     )
 
 
-DECODERS: dict[str, Callable[[Any], Decoder]] = {
+DECODERS: dict[str, Callable[[Any, Linear, float], Decoder]] = {
     "bart": BartKin(
         norm_first=False,
         entry_norm=True,

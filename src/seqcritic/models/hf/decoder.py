@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import torch
@@ -26,6 +28,9 @@ from torch import Tensor
 from torch.nn.functional import embedding, layer_norm, linear, rms_norm, scaled_dot_product_attention
 
 KeysAndValues = tuple[tuple[Tensor, Tensor], ...]  # [N, heads, L, size] each, one pair a layer
+
+
+LARGE = 1 << 18  # numbers of a matrix for which the way to oneDNN and back is worth it
 
 
 class Linear(NamedTuple):
@@ -36,7 +41,29 @@ class Linear(NamedTuple):
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return [N, outputs] for [N, inputs]."""
+        if self.weight.is_mkldnn:
+            return linear(inputs.to_mkldnn(), self.weight, self.bias).to_dense()
         return linear(inputs, self.weight, self.bias)
+
+    def prepared(self) -> Linear:
+        """Return the same layer, a large one for oneDNN, whose products agree up to rounding, where that is faster."""
+        usual = self.weight.device.type != "cpu" or self.weight.dtype != torch.float32
+        if usual or self.weight.numel() < LARGE or not mkl_leaves_half_unused():
+            return self
+        bias = self.weight.new_zeros(len(self.weight)) if self.bias is None else self.bias
+        return Linear(self.weight.contiguous().to_mkldnn(), bias.contiguous().to_mkldnn())
+
+
+@cache
+def mkl_leaves_half_unused() -> bool:
+    """Whether PyTorch's usual products use half the processor's width, as MKL does on AMD's with AVX-512.
+
+    A property of the machine, not of a trial: a resumed run must compute with the same products.
+    """
+    known = Path("/proc/cpuinfo")
+    if not (torch.backends.mkldnn.is_available() and known.is_file()):  # type: ignore[no-untyped-call]
+        return False
+    return torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in known.read_text(encoding="utf-8")
 
 
 class Norm(NamedTuple):
@@ -83,7 +110,7 @@ class Attention(Protocol):
 
 @dataclass(frozen=True)
 class Decoder:
-    """A stack of layers under the head."""
+    """A stack of layers, and the head above it."""
 
     vectors: Tensor  # [V, H], of the tokens
     scale: float  # of the vectors
@@ -95,6 +122,8 @@ class Decoder:
     num_heads: int
     attention_scale: float
     distance_bias: Callable[[int], Tensor] | None  # [heads, L] that the last of L tokens adds for each of them
+    head: Linear
+    head_scale: float  # of what the head reads
 
     def read(self, tokens: Tensor, position: int, attention: Attention) -> Tensor:
         """Return the hidden states [N, H] after tokens [N], all of which stand at one position."""
@@ -112,6 +141,10 @@ class Decoder:
                 else:
                     hidden = norm(hidden + block(layer, number, hidden, attention))
         return hidden if self.exit_norm is None else self.exit_norm(hidden)
+
+    def say(self, hidden: Tensor) -> Tensor:
+        """Return logits [N, V] of hidden states [N, H]."""
+        return self.head(hidden if self.head_scale == 1 else hidden * self.head_scale)
 
 
 def _look_back(layer: Layer, number: int, hidden: Tensor, attention: Attention) -> Tensor:

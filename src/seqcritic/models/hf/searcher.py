@@ -12,7 +12,6 @@ Shapes: R examples, W hypotheses of each, L slots, D = heads · size, S source p
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -41,14 +40,14 @@ class BeamSearcher:
         cross: KeysAndValues,
         source_mask: Tensor,
         hidden: Tensor,
-        say: Callable[[Tensor, bool], Tensor],
+        never_first: Tensor | None,
         width: int,
     ) -> None:
-        """Take what is known before the first token, one row an example; `say` makes logits of hidden states [N, H].
+        """Take what is known before the first token, one row an example, and what is added to its logits [V].
 
-        It is told whether they are those of the first token. No example ever has more than `width` hypotheses.
+        No example ever has more than `width` hypotheses.
         """
-        self.decoder, self.cross_pairs, self.hidden, self.say = decoder, cross, hidden, say
+        self.decoder, self.cross_pairs, self.hidden, self.never_first = decoder, cross, hidden, never_first
         self.hidden_sources = hide(source_mask, hidden)[:, None, None]
         self.room = STEPS * width
         self.position = self.num_slots = given[0][0].shape[2]
@@ -89,7 +88,9 @@ class BeamSearcher:
 
     def logits(self, live: Live) -> Tensor:
         """Return the unnormalised log-probabilities [R * W, V] of the next token."""
-        return self.say(live.hidden, live.hidden is self.hidden)
+        logits = self.decoder.say(live.hidden)
+        is_first = live.hidden is self.hidden
+        return logits + self.never_first if is_first and self.never_first is not None else logits
 
     def own(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Return what each hypothesis sees of its ancestors; part of `Attention`."""
