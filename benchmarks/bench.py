@@ -23,6 +23,7 @@ import beam_speed
 import greedy_evaluation
 import huggingface_speed
 import matrix_products
+import narrow_products
 import reinforce_step
 import step_memory
 import training_step
@@ -42,6 +43,7 @@ CLAIMS: dict[str, Callable[[Session], list[Row]]] = {
         greedy_evaluation,
         step_memory,
         huggingface_speed,
+        narrow_products,
     )
 }
 

@@ -22,10 +22,10 @@ TARGET = 1.0
 
 def measure(session: Session) -> list[Row]:
     """Return a row for each length."""
-    return [_share(session, recipe) for recipe in RECIPES]
+    return [_fraction(session, recipe) for recipe in RECIPES]
 
 
-def _share(session: Session, recipe: str) -> Row:
+def _fraction(session: Session, recipe: str) -> Row:
     warm_up = RECIPES[recipe]
     with session.workers(OURS) as workers:
         update = session.build(workers[OURS], OURS, kind="recipe-training", recipe=recipe, warm_up=1)

@@ -105,7 +105,7 @@ def work(label: str, workload: str) -> None:
             print(json.dumps(found))
 
 
-def run_team(size: int, label: str, workload: str) -> dict[str, float]:
+def run_processes(size: int, label: str, workload: str) -> dict[str, float]:
     """Start processes that make updates together and return what the first measured."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -134,7 +134,7 @@ def together(rounds: int) -> dict[str, Any]:
     table = []
     for workload in WORKLOADS:
         for label in LABELS:
-            found = [(run_team(1, label, workload), run_team(2, label, workload)) for _ in range(rounds)]
+            found = [(run_processes(1, label, workload), run_processes(2, label, workload)) for _ in range(rounds)]
             one, two = (statistics.median(pair[side]["seconds"] for pair in found) for side in (0, 1))
             exchange = statistics.median(pair[1]["exchange"] for pair in found)
             row = {"workload": workload, "method": label, "one": one, "two": two, "exchange": exchange}

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,11 @@ METHODS = (*registered_methods(), "actor-critic+likelihood", "raml+likelihood")
 PATIENCE_SECONDS = 120.0
 Refusal = Callable[..., str]
 SHORT = [f"phases.{phase}.updates=4" for phase in ("actor", "critic", "train")]
+
+
+def slow_but(quick: Collection[str], values: Iterable[str]) -> list[Any]:
+    """Return the cases of a test of which only the quick ones are run by `make check`, the others by `make slow`."""
+    return [value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 class Screen(io.StringIO):

@@ -111,8 +111,9 @@ def test_a_log_gets_plain_lines(recipe: Path, tmp_path: Path, capsys: pytest.Cap
     [
         (30, "train 1200/20000 0:15:40"),
         (40, "train ━━━━━━━━━━━━ 1200/20000 0:15:40"),
+        (60, "train ━━━━━━━━━━━━ 1200/20000 0:15:40  valid CER 25.31"),
         (80, f"train ━━━━━━━━━━━━ 1200/20000 0:15:40  {NEWS}  ll 12.3"),
-        (100, f"train ━━━━━━━━━━━━━━━━━━━━━━━━ 1200/20000 0:15:40  {NEWS}  ll 12.3"),
+        (100, f"train ━━━━━━━━━━━━━━━━━━━━━━━━ 1200/20000 0:15:40  {NEWS}  ll 12.3  td 0.0712"),
         (200, f"train ━━━━━━━━━━━━━━━━━━━━━━━━ 1200/20000 0:15:40  {NEWS}  {'  '.join(TERMS)}"),
     ],
 )
@@ -134,7 +135,7 @@ def test_several_bars_share_one_display(
     set_up_logging()
     with Bar("seed 1: likelihood", 400) as first, Bar("seed 1: actor-critic+likelihood", 40000) as second:
         clock[0] = 10.0
-        first.update(100, "12.3/s  valid score 3.10 (best 3.00)")
+        first.update(100, "valid CER 3.10 (best 3.00)  12.3/s")
         second.update(1000)
         log.info("a line above them " + "x" * 300)
         with Bar("reading", unit="pairs") as third:

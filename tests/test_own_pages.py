@@ -21,6 +21,7 @@ PRINTED = {
     "callback": r"",
     "growing-state": r"(\d+) of \1 methods",
     "losses": r"True",
+    "huggingface": r"\['one three two', '[\w ]+'\]\nTrue",
     "estimator": r"the estimator is biased: by 0\.5 of the length of the true gradient, cosine 1 .*",
     "../diagnosis": r"explains -?\d+% ± \d+%\ntokens: correlation -?\d\.\d\d ± \d\.\d\d\nGAE: variance \S+, bias \S+",
 }
@@ -43,6 +44,21 @@ def write_files(page: str, folder: Path) -> str:
     return "\n".join(rest)
 
 
+def test_from_pairs_to_a_model_and_back_to_text_takes_fifteen_lines():
+    page = (PAGES / "data.md").read_text(encoding="utf-8").partition("## A task by four members")[0]
+    lines = [
+        line for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) for line in block.splitlines() if line
+    ]
+    assert "model.predict(" in lines[-2]
+    assert len(lines) <= 15
+
+
+def test_an_actor_takes_forty_lines():
+    page = (PAGES / "actor.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n# file: my_actor.py\n(.*?)```", page, re.DOTALL)
+    assert len([line for line in block.splitlines() if line]) <= 40
+
+
 def environment(folder: Path) -> dict[str, str]:
     """Return the environment of a user whose caches are in a folder."""
     return quiet_environment() | {"SEQCRITIC_CACHE": str(folder / "cache")}
@@ -50,6 +66,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("page", PRINTED)
 def test_the_page_runs_as_it_stands(page: str, tmp_path: Path):
+    if page == "huggingface":
+        pytest.importorskip("transformers")
     command = [sys.executable, "-c", write_files(page, tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -65,7 +83,7 @@ def test_the_actor_of_the_page_is_killed_and_resumed_to_the_bit(tmp_path: Path):
     assert whole.returncode == 0, whole.stderr
     assert re.fullmatch(TRAINED, whole.stdout), whole.stdout
     command = [sys.executable, "train_lstm.py", "killed"]
-    for method in ("actor-critic+likelihood", "mixer", "minimum-risk"):
+    for method in ("actor-critic", "mixer", "minimum-risk"):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
         wait_until(lambda method=method: any((tmp_path / "killed" / method / "checkpoints").glob("0*")), process)
         process.kill()
@@ -73,7 +91,7 @@ def test_the_actor_of_the_page_is_killed_and_resumed_to_the_bit(tmp_path: Path):
     resumed = subprocess.run(command, capture_output=True, check=False, **options)
     assert resumed.stdout == whole.stdout
     assert "resuming from" in resumed.stderr
-    for method in ("actor-critic+likelihood", "mixer", "minimum-risk"):
+    for method in ("actor-critic", "mixer", "minimum-risk"):
         assert outcome(tmp_path / "killed" / method) == outcome(tmp_path / "whole" / method)
     loaded = subprocess.run(
         [sys.executable, "-m", "seqcritic", "predict", "whole/mixer"],

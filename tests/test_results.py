@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+import headline
 import results
 from paper import TABLE_1, bleu_gain
 
@@ -29,6 +32,22 @@ def test_a_changed_figure_is_noticed():
     path = results.RESULTS / "demo.md"
     page = path.read_text(encoding="utf-8")
     assert results.rendered(page.replace("| likelihood | 4", "| likelihood | 5")) == page
+
+
+def test_headlines_tell_every_method_of_every_study_by_each_search():
+    told = json.loads(headline.FILE.read_text(encoding="utf-8"))
+    for path in results.RESULTS.glob("*/comparison.json"):
+        comparison = results.tables.read_comparison(path)
+        own = [each for each in told if each["study"] == path.parent.name]
+        for search in ("greedy", "beam") if comparison.with_beam else ("greedy",):
+            methods = [each["method"] for each in own if each["search"] == search]
+            assert sorted([*methods, comparison.baseline]) == sorted(row.label for row in comparison.rows)
+    demo = next(each for each in told if each["study"] == "demo")
+    # 41.73 − 39.24, and an error rate that falls is a gain.
+    assert demo["method"] == "actor-critic+likelihood"
+    assert demo["seeds"] == 5
+    assert demo["gain"] == pytest.approx(2.49, abs=0.01)
+    assert demo["baseline"] - demo["score"] == pytest.approx(demo["gain"], abs=2e-4)
 
 
 def test_reductions_of_the_paper_are_those_it_tells():

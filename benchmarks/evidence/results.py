@@ -7,9 +7,10 @@ A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FI
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
 `ablation` an ablation, `gradients` a diagnosis, `errors` its squared errors with several samples, `estimators` all of
 one checkpoint, `trials` runs that were tried, `samples` what their samples returned, `token-values` what critics know
-of tokens, `enumeration` measured figures beside exact ones. Pictures go to docs/images, named after the files they come
-from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
-token-values.json, and every enumeration.json.
+of tokens, `enumeration` measured figures beside exact ones, `pronunciation` error rates of words and phonemes. Pictures
+go to docs/images, named after the files they come from: the curves of every comparison.json, every ablation.json,
+variance, bias and cosine of every diagnosis, every token-values.json, and every enumeration.json. headline.json tells
+of every study, method and search in one list.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import enumeration_tables
+import headline
 import tables
 from critics_picture import draw_critics
 from seqcritic.report.ablation import list_ablation_columns
 from seqcritic.report.charts import draw_ablation, draw_curves, draw_dot_plot
 from seqcritic.report.comparison_tables import markdown_table
-from seqcritic.report.diagnosis_tables import MOMENT_PICTURES
+from seqcritic.report.diagnosis_tables import ESTIMATOR_PICTURES
 from seqcritic.report.tables import markdown_columns
 
 RESULTS = tables.RESULTS
@@ -40,6 +42,7 @@ OF_ONE_FILE = {
     "trials": tables.trials,
     "samples": tables.samples,
     "token-values": tables.token_values,
+    "pronunciation": tables.pronunciation,
     "enumeration": enumeration_tables.enumeration,
 }
 KINDS = "|".join((*OVER_SEVERAL, *OF_ONE_FILE))
@@ -74,7 +77,7 @@ def pictures() -> Iterator[tuple[str, str]]:
         rows = tables.read_diagnosis(path).rows
         study = path.stem if path.parent.name == "gradients" else f"{path.parent.name}-{path.stem}"
         for kind in ("variance", "bias", "cosine") if len(rows) > 1 else ():
-            picture = MOMENT_PICTURES[kind]
+            picture = ESTIMATOR_PICTURES[kind]
             drawn = draw_dot_plot(
                 [row.label for row in rows], picture.lines(rows), picture.title, "", picture.logarithmic
             )
@@ -91,6 +94,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         yield path, rendered(path.read_text(encoding="utf-8"))
     for name, content in pictures():
         yield IMAGES / f"{name}.svg", content
+    yield headline.FILE, headline.render_headline()
 
 
 def main() -> int:

@@ -232,13 +232,32 @@ def token_values(path: Path) -> str:
     return _table((*names, "on valid, best", "at the end"), rows)
 
 
+def pronunciation(path: Path) -> str:
+    """Return one line for each row of a file that g2p.py or g2p_peers.py wrote."""
+    rows = [
+        (
+            each["title"],
+            each["search"],
+            *(_with_interval(each[rate], each[f"{rate}_interval"]) for rate in ("wer", "per")),
+            *(" / ".join(format_score(seed[rate]) for seed in each["seeds"]) for rate in ("wer", "per")),
+        )
+        for each in json.loads(path.read_text(encoding="utf-8"))["rows"]
+    ]
+    return _table(("system", "search", "WER ↓", "PER ↓", "WER of the seeds", "PER of the seeds"), rows)
+
+
 def _change(critic: dict[str, float], end: str) -> str:
     """Write where joint training began and where it came to, if there was any."""
     return f"{format_score(critic['first'])} → {format_score(critic[end])}" if end in critic else ABSENT
 
 
 def _score(row: MethodRow) -> str:
-    return f"{format_score(row.score)} [{format_score(row.low)}, {format_score(row.high)}]"
+    return _with_interval(row.score, (row.low, row.high))
+
+
+def _with_interval(score: float, ends: Sequence[float]) -> str:
+    low, high = ends
+    return f"{format_score(score)} [{format_score(low)}, {format_score(high)}]"
 
 
 def _seeds(row: MethodRow) -> str:

@@ -1,118 +1,74 @@
-"""Our side on the Marian-shaped models: updates, with adapters and without, beam search and samples."""
+"""A Marian-shaped model of base size with random weights, as our actor: likelihood updates and sampling."""
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from transformers import MarianConfig, MarianMTModel
 
-from marian import BATCH, NUM_PAIRS, make_model, make_pairs
-from our_training import LengthLimit
-from seqcritic.contracts.batch import Batch
-from seqcritic.data.bucketing import Buckets
-from seqcritic.data.packed_rows import PackedRows
-from seqcritic.data.token_cache import EncodedPairs
-from seqcritic.decoding.beam import beam_search
-from seqcritic.decoding.sampling import draw_tokens
-from seqcritic.draws import draw_numbers
-from seqcritic.methods import rollout
-from seqcritic.methods.build import assemble_networks
-from seqcritic.models.build import build_critic
+from seqcritic.decoding.sampling import sample
+from seqcritic.methods.masked_losses import likelihood_loss
 from seqcritic.models.hf.actor import HuggingFaceActor
-from seqcritic.scores.bleu import BleuScore
-from seqcritic.settings.io import settings_from
-from seqcritic.training.learner import Learner
+from seqcritic.training.device import computing
+from seqcritic.training.learner import adam
 from side_by_side.layers import count
 
-CRITIC = {"embedding": 256, "hidden": 256, "attention": 256, "embeddings": "actor", "columns": 512}
-LEARNING_RATE = 1e-4
+NUM_TOKENS, SIZE, LAYERS, WIDTH, HEADS = 32_000, 512, 6, 2048, 8
+ROWS, LENGTH = 16, 24
+RATE = 1e-4
 
 
-def packed(sequences: list[list[int]]) -> PackedRows:
-    """Return sequences as the cache of a corpus has them."""
-    lengths = np.array([len(each) for each in sequences])
-    return PackedRows(np.concatenate([np.array(each, np.int32) for each in sequences]), lengths)
-
-
-class HuggingFaceTraining:
-    """Updates of one method in the order of our buckets; samples are as long as a trained actor's."""
+class Work:
+    """Updates of one batch by likelihood, or samples of it, in a precision."""
 
     def __init__(self, request: dict[str, Any]) -> None:
-        size, method = request["size"], dict(request["method"])
-        generator = torch.Generator().manual_seed(1)
-        actor = HuggingFaceActor(make_model(size), lora=request.get("lora"), generator=generator)
-        settings = settings_from({"method": method, "critic": CRITIC, "training": {"batch": BATCH, "clip_norm": 1.0}})
-        critic = build_critic(settings, actor, generator) if settings.method.needs_critic else None
-        self.learner = Learner(settings, assemble_networks(settings.method, actor, critic), BleuScore(None))
-        sources, targets = (packed(list(side)) for side in zip(*make_pairs(size, NUM_PAIRS), strict=True))
-        num_tokens = (actor.num_tokens, actor.num_tokens)
-        self.buckets = Buckets(EncodedPairs(None, sources, targets, NUM_PAIRS, {}, ""), num_tokens, None, actor.special)
-        self.made = 0
-        rollout.sample = LengthLimit(deviation=2)
-        self.learner.start_phase("train")
+        torch.manual_seed(1)
+        depth = {f"{side}_{what}": number for side in ("encoder", "decoder") for what, number in _SHAPE.items()}
+        last = NUM_TOKENS - 1
+        config = MarianConfig(
+            vocab_size=NUM_TOKENS,
+            d_model=SIZE,
+            dropout=0.0,
+            max_position_embeddings=128,
+            eos_token_id=0,
+            pad_token_id=last,
+            decoder_start_token_id=last,
+            **depth,
+        )
+        self.actor = HuggingFaceActor(MarianMTModel(config))
+        self.tokens = torch.randint(1, last, (2, ROWS, LENGTH), generator=torch.Generator().manual_seed(2))
+        self.mask = torch.ones(ROWS, LENGTH, dtype=torch.bool)
+        self.optimiser = adam(self.actor.parameters())
+        self.optimiser.param_groups[0]["lr"] = RATE
+        self.precision = request["precision"]
+        self.step = self.update if request["kind"] == "hf-likelihood" else self.draw
 
     def describe(self) -> dict[str, Any]:
         """Return what the actor is made of."""
-        return count(self.learner.networks.actor)
+        return {"parameters": count(self.actor)["parameters"]}
 
     def run(self, steps: int) -> dict[str, Any]:
-        """Make updates; making batches is not counted."""
-        cpu = wall = tokens = 0.0
-        losses = []
+        """Work so many times."""
         for _ in range(steps):
-            batch = self._next_batch()
-            tokens += int(batch.reference_mask.sum())
-            started = time.process_time(), time.perf_counter()
-            told = self.learner.update(batch, LEARNING_RATE)
-            cpu += time.process_time() - started[0]
-            wall += time.perf_counter() - started[1]
-            mean_length = int(batch.reference_mask.sum()) / len(batch)
-            losses.append(told.get("likelihood_loss", told.get("actor_loss", 0.0)) / mean_length)
-        return {"loss": sum(losses) / steps, "step_cpu": cpu, "step_wall": wall, "tokens": tokens} | _peak()
+            self.step()
+        return {}
 
-    def _next_batch(self) -> Batch:
-        batch = self.buckets.batch(self.made, BATCH, seed=1)
-        self.made += BATCH
-        return batch
+    def update(self) -> None:
+        """Make one update: loss, backward pass, Adam."""
+        sources, references = self.tokens
+        self.optimiser.zero_grad()
+        with computing(self.precision, self.actor.device):
+            features, _ = self.actor.features(self.actor.encode(sources, self.mask), references, self.mask)
+            loss = likelihood_loss(self.actor.logits_of(features), references, self.mask)
+        loss.backward()
+        self.optimiser.step()
 
-
-def _peak() -> dict[str, int]:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return {"peak_bytes": int(line.split()[1]) * 1024}
-    return {}
+    def draw(self) -> None:
+        """Draw one sample of every source, of full length."""
+        with computing(self.precision, self.actor.device), torch.no_grad():
+            memory = self.actor.encode(self.tokens[0], self.mask)
+            sample(self.actor, memory, torch.full((ROWS,), LENGTH), torch.Generator().manual_seed(3))
 
 
-class HuggingFaceDecoding:
-    """Beam search of a `width`, or samples where it is 0, of one batch of sources."""
-
-    def __init__(self, request: dict[str, Any]) -> None:
-        self.actor = HuggingFaceActor(make_model(request["size"], ends=False))
-        pairs = make_pairs(request["size"], BATCH, request["length"])
-        self.sources = torch.tensor([[*source, self.actor.special.end[0]] for source, _ in pairs])
-        self.lengths = torch.full((BATCH,), request["length"])
-        self.width = request["width"]
-        self.generator = torch.Generator().manual_seed(1)
-
-    def describe(self) -> dict[str, Any]:
-        """Return what the actor is made of."""
-        return count(self.actor)
-
-    def run(self, steps: int) -> dict[str, Any]:
-        """Search or draw, and return what was written."""
-        mask = torch.ones_like(self.sources, dtype=torch.bool)
-        for _ in range(steps):
-            if self.width:
-                found = beam_search(
-                    self.actor, self.sources, mask, self.width, maximum_lengths=self.lengths, refill=True
-                )
-                tokens = [hypotheses[0].tokens for hypotheses in found]
-            else:
-                numbers = draw_numbers(self.generator, int(self.lengths.max()), BATCH)
-                with torch.no_grad():
-                    memory = self.actor.encode(self.sources, mask)
-                tokens = draw_tokens(self.actor, memory, self.lengths, numbers).tolist()
-        return {"tokens": tokens}
+_SHAPE = {"layers": LAYERS, "ffn_dim": WIDTH, "attention_heads": HEADS}

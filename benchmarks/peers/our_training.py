@@ -30,13 +30,14 @@ LEARNING_RATE = 1e-3
 NEVER = -1e4
 
 
-def settings_of(workload: Workload, method: str, tied: bool) -> Settings:
+def settings_of(workload: Workload, method: str, tied: bool, precision: str = "float32") -> Settings:
     """Return what a recipe for the workload would hold: the paper's settings with the workload's sizes."""
     sizes = {name: workload.size for name in ("embedding", "hidden", "attention")}
     sizes |= {"tied": tied, "output_width": workload.output_width}
     return settings_from(
         {
             "name": workload.name,
+            "precision": precision,
             "actor": sizes,
             "critic": sizes,
             "method": {"name": method},
@@ -107,7 +108,7 @@ class Training:
     def __init__(self, request: dict[str, Any]) -> None:
         workload = WORKLOADS[request["workload"]]
         method = request.get("method", request["kind"])
-        settings = settings_of(workload, method, request.get("tied", False))
+        settings = settings_of(workload, method, request.get("tied", False), request.get("precision", "float32"))
         self.score = TimedScore(BleuScore(None) if request.get("score") == "bleu" else EditDistanceScore(False))
         self.learner = recipe_learner(settings, workload.vocabulary, workload.vocabulary, self.score)
         self.batches = cycle([batch_of(pairs) for pairs in workload.batches(NUM_BATCHES)])
@@ -124,7 +125,10 @@ class Training:
         if lengths == "exact":
             with torch.no_grad():
                 self.learner.networks.actor.decoder.output_layer.bias[END] = NEVER
-        limit = LengthLimit(deviation=2 if lengths == "trained" else 0)
+        limit, before = LengthLimit(deviation=2 if lengths == "trained" else 0), rollout.sample
+        # Several trainings of one process sample by the same function: its count is that of all.
+        if isinstance(before, LengthLimit) and before.deviation == limit.deviation:
+            return before
         rollout.sample = limit
         return limit
 

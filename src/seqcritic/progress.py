@@ -151,8 +151,8 @@ class Bar:
     def update(self, done: int, news: str | None = None, terms: Sequence[str] | None = None, now: bool = False) -> None:
         """Tell how much is done; cheap enough for every line of a file.
 
-        `news` are parted by two spaces; in a narrow terminal the first come first, and after them the `terms`. What is
-        not given stays as it was. With `now`, a line is due at once.
+        `news` are parted by two spaces; of them, and after them of the `terms`, a terminal shows what fits, a score
+        without its best if need be. What is not given stays as it was. With `now`, a line is due at once.
         """
         self.done = done
         self.news = self.news if news is None else news
@@ -208,9 +208,10 @@ class Bar:
             text.append((" " if plain else "━") * (bar_width - full), "bar.back")
         text.append(f" {counted}")
         for part, style in (*((part, "") for part in self.news.split("  ")), *((part, "dim") for part in self.terms)):
-            if text.cell_len + 2 + cell_len(part) > width:
-                break
-            if part:
+            room = width - text.cell_len - 2
+            if cell_len(part) > room:
+                part = part.partition(" (")[0]  # as of a score with its best: the score
+            if part and cell_len(part) <= room:
                 text.append("  ").append(part, style)
         text.truncate(width, overflow="crop")
         return text

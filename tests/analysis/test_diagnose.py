@@ -76,7 +76,7 @@ def test_earlier_diagnoses_are_put_together(written: Path, tmp_path: Path, capsy
     assert "the truth" in capsys.readouterr().out
 
 
-def test_a_checkpoint_is_judged_by_the_actor_of_its_moment(finished_run: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_is_diagnosed_with_its_own_actor(finished_run: Path, tmp_path: Path) -> None:
     """The best actor so far is another one than the critic was learning beside."""
     source = sorted((finished_run / "checkpoints").iterdir())[-1]
     description = read_description(source)
@@ -132,14 +132,16 @@ def test_a_critic_that_is_not_finite_is_told(finished_run: Path, tmp_path: Path,
     assert "a value of the critic is not finite" in capsys.readouterr().err
 
 
-def test_snapshots_of_a_run_are_moments_of_it(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_snapshots_of_a_run_are_diagnosed_one_by_one(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = train_here(recipe, tmp_path / "run", "training.snapshot_every=10")
     kept = sorted((run / "snapshots").iterdir())
     assert [folder.name for folder in kept] == ["00000000", "00000010", "00000020"]
-    moments = [load_diagnosis_input(folder, "valid", 2) for folder in kept]
-    assert [moment.label for moment in moments] == [f"run at {updates}" for updates in (40, 50, 60)]
-    actors = [moment.subject.actor.decoder.initial for moment in moments]
+    snapshots = [load_diagnosis_input(folder, "valid", 2) for folder in kept]
+    assert [snapshot.label for snapshot in snapshots] == [f"run at {updates}" for updates in (40, 50, 60)]
+    actors = [snapshot.subject.actor.decoder.initial for snapshot in snapshots]
     assert not torch.equal(actors[0], actors[1])
     final, _ = read_network(sorted((run / "checkpoints").iterdir())[-1], "networks")
-    last = moments[-1].subject.critic.decoder.initial
+    last = snapshots[-1].subject.critic.decoder.initial
     assert torch.equal(last, final["critic.decoder.initial"])

@@ -131,7 +131,7 @@ class Broken(StateValues):
         return self.found.expand(tokens.shape) if self.found.dim() == 0 else self.found
 
 
-def test_value_functions_that_cannot_be_judged_are_told():
+def test_value_functions_that_cannot_be_diagnosed_are_told():
     world = make_world()
     with pytest.raises(UserError, match=r"of Shifted before a token change with that token; .* shift them by one"):
         run(world, Shifted())

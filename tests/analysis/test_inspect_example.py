@@ -21,7 +21,7 @@ from seqcritic.scores.edit_distance import EditDistanceScore
 WORDS = ("red", "green", "blue", "dark", "light", "sky", "sea")
 SOURCES = Vocabulary("abcdefgh")
 TARGETS = Vocabulary(WORDS)
-WORDING = Detokeniser(SOURCES.decode, TARGETS.decode, lambda numbers: " ".join(TARGETS.decode(numbers)))
+DETOKENISER = Detokeniser(SOURCES.decode, TARGETS.decode, lambda ids: " ".join(TARGETS.decode(ids)))
 DISTANCE = RewardScore(EditDistanceScore(normalise=False), "distance", shaping=True)
 EXAMPLE = Batch(*pad([SOURCES.encode("bad")]), *pad([TARGETS.encode(["dark", "blue", "sea", "sky"])]))
 PREDICTION = TARGETS.encode(["dark", "red", "sea"])
@@ -41,7 +41,7 @@ def text_of(number: int) -> str:
 @pytest.mark.parametrize("reads_actor_states", [False, True])
 def test_values_and_probabilities_are_the_networks_own(reads_actor_states):
     actor, critic = make_networks(reads_actor_states)
-    table = inspect_example(actor, critic, EXAMPLE, WORDING, DISTANCE, PREDICTION, top=3)
+    table = inspect_example(actor, critic, EXAMPLE, DETOKENISER, DISTANCE, PREDICTION, top=3)
     tokens = torch.tensor([[*PREDICTION, END]])
     with torch.no_grad():
         logits, states = actor.score(actor.encode(EXAMPLE.sources, EXAMPLE.source_mask), tokens)
@@ -60,7 +60,7 @@ def test_values_and_probabilities_are_the_networks_own(reads_actor_states):
 
 
 def test_texts_carry_their_end_tokens():
-    table = inspect_example(*make_networks(), EXAMPLE, WORDING, DISTANCE, PREDICTION, title="t", note="n")
+    table = inspect_example(*make_networks(), EXAMPLE, DETOKENISER, DISTANCE, PREDICTION, title="t", note="n")
     assert table.source == ("b", "a", "d", END_TOKEN)
     assert table.reference == ("dark", "blue", "sea", "sky", END_TOKEN)
     assert table.prediction == "dark red sea"
@@ -70,7 +70,7 @@ def test_texts_carry_their_end_tokens():
 @pytest.mark.parametrize("reads_actor_states", [False, True])
 def test_attention_is_the_one_the_contexts_were_computed_with(reads_actor_states):
     actor, critic = make_networks(reads_actor_states)
-    table = inspect_example(actor, critic, EXAMPLE, WORDING, DISTANCE, PREDICTION)
+    table = inspect_example(actor, critic, EXAMPLE, DETOKENISER, DISTANCE, PREDICTION)
     with torch.no_grad():
         memory = actor.encode(EXAMPLE.sources, EXAMPLE.source_mask)
         critic_memory = critic.encode(EXAMPLE.references, EXAMPLE.reference_mask)
@@ -91,7 +91,7 @@ def test_attention_is_the_one_the_contexts_were_computed_with(reads_actor_states
 @pytest.mark.parametrize("shaping", [True, False])
 @pytest.mark.parametrize("score", [EditDistanceScore(False), EditDistanceScore(True), BleuScore(unknown=None)])
 def test_rewards_sum_to_the_score(score, shaping):
-    table = inspect_example(*make_networks(), EXAMPLE, WORDING, RewardScore(score, "any", shaping), PREDICTION)
+    table = inspect_example(*make_networks(), EXAMPLE, DETOKENISER, RewardScore(score, "any", shaping), PREDICTION)
     lengths = torch.tensor([3]), torch.tensor([4])
     expected = score.score(Scorable.of(torch.tensor([PREDICTION]), lengths[0], EXAMPLE.references, lengths[1]))
     assert table.score == pytest.approx(expected.item(), abs=1e-6)
@@ -101,14 +101,14 @@ def test_rewards_sum_to_the_score(score, shaping):
 
 def test_golden_rewards():
     """ "dark red sea" for "dark blue sea sky": right, wrong, right; the word left out costs what it never earned."""
-    table = inspect_example(*make_networks(), EXAMPLE, WORDING, DISTANCE, PREDICTION)
+    table = inspect_example(*make_networks(), EXAMPLE, DETOKENISER, DISTANCE, PREDICTION)
     assert [step.reward for step in table.steps] == [1.0, 0.0, 1.0, 0.0]
     assert table.expected == ("dark", "blue", "sea", "sky")
 
 
 def test_the_greedy_prediction_is_the_default():
     actor, critic = make_networks()
-    table = inspect_example(actor, critic, EXAMPLE, WORDING, DISTANCE, top=2)
+    table = inspect_example(actor, critic, EXAMPLE, DETOKENISER, DISTANCE, top=2)
     tokens = greedy(actor, EXAMPLE.sources, EXAMPLE.source_mask)[0].tolist()
     length = tokens.index(END) + 1 if END in tokens else len(tokens)
     assert [step.token for step in table.steps] == [text_of(number) for number in tokens[:length]]
@@ -119,13 +119,13 @@ def test_a_prediction_that_never_ends_is_shown_as_far_as_it_goes():
     actor, critic = make_networks()
     with torch.no_grad():
         actor.decoder.output_layer.bias[END] = -1000.0
-    table = inspect_example(actor, critic, EXAMPLE, WORDING, DISTANCE)
+    table = inspect_example(actor, critic, EXAMPLE, DETOKENISER, DISTANCE)
     assert len(table.steps) == 2 * 4 + 10
     assert END_TOKEN not in [step.token for step in table.steps]
 
 
 def test_more_candidates_than_tokens_gives_all_tokens():
-    table = inspect_example(*make_networks(), EXAMPLE, WORDING, DISTANCE, [], top=100)
+    table = inspect_example(*make_networks(), EXAMPLE, DETOKENISER, DISTANCE, [], top=100)
     assert len(table.steps) == 1
     assert {one.token for one in table.steps[0].best} == {END_TOKEN, *WORDS}
 
@@ -135,4 +135,4 @@ def test_values_that_are_not_finite_are_refused():
     with torch.no_grad():
         critic.decoder.output_layer.bias[2] = torch.nan
     with pytest.raises(NonFiniteError):
-        inspect_example(actor, critic, EXAMPLE, WORDING, DISTANCE)
+        inspect_example(actor, critic, EXAMPLE, DETOKENISER, DISTANCE)

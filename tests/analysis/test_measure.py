@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqcritic.analysis.estimators import ESTIMATORS, UNBIASED, draw_gradients
-from seqcritic.analysis.fitted_baseline import fit_baseline
+from seqcritic.analysis.estimators import ESTIMATORS, UNBIASED, draw_gradients, fit_baseline
 from seqcritic.analysis.measure import Measurement, measure
 from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.batch import Batch

@@ -172,7 +172,9 @@ def test_bad_runs_for_a_report(finished_run: Path, tmp_path: Path, refusal: Refu
     folder.mkdir()
     for out in (folder, page / "below.html"):
         assert f"--out: cannot write {out}: " in refusal("report", tmp_path / "missing", "--out", out), "told first"
-    assert "give a file that ends in .html or .json" in refusal("report", finished_run, "--out", tmp_path / "page.pdf")
+    assert "give a file that ends in .html, .json, .md, .csv or .tex" in refusal(
+        "report", finished_run, "--out", tmp_path / "page.pdf"
+    )
 
 
 def test_runs_on_different_test_sets_are_not_compared(
@@ -182,7 +184,7 @@ def test_runs_on_different_test_sets_are_not_compared(
     for name, override in {"text": f"data.test={other}", "noise": "data.noise=0.5"}.items():
         assert main(["train", str(recipe), "--out", str(tmp_path / name), *SHORT, override]) == 0
         line = refusal("report", finished_run, tmp_path / name, "--out", tmp_path / "page.html")
-        assert "the runs were not judged by the same score on the same text" in line
+        assert "the runs were not evaluated by the same score on the same text" in line
     assert not (tmp_path / "page.html").exists()
 
 

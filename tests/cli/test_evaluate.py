@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.cli import main
-from seqcritic.comparing.gather import comparison_of_runs
+from seqcritic.comparing.gather import compare_runs
 from seqcritic.evaluation.run import evaluate
 from support import SHORT, method_overrides, train_here, write_text
 
@@ -38,7 +38,7 @@ def test_json_has_what_a_script_needs(lively_run: Path, capsys: pytest.CaptureFi
 def test_runs_trained_for_different_surrogates_stand_in_one_table_that_names_them(recipe: Path, tmp_path: Path):
     overrides = [*method_overrides("likelihood"), *SHORT]
     runs = [train_here(recipe, tmp_path / given, *overrides, f"score.normalise={given}") for given in ("false", "true")]
-    comparison = comparison_of_runs(runs)
+    comparison = compare_runs(runs)
     plain, ratio = comparison.signature.split(" and ")
     assert "trained:" not in plain
     assert "|trained:edit-distance/length:characters|" in ratio

@@ -95,3 +95,19 @@ def test_several_predictions_of_a_short_line_are_as_short_and_begin_with_the_bes
     assert all(len(text) == 3 for _, text in found)
     assert model.predict_several(["  "], Search(width=4), num_best=1)[0][0][1] == "  "
     assert found[0][1] == model.predict(["cat"], Search(width=4))[0]
+
+
+def test_a_margin_leaves_the_line_alone_where_its_correction_is_not_much_likelier(lively_run: Path):
+    model = load_model(lively_run)
+    lines = ["The cat sat on a mat", "é — Dogs", ""]
+    assert model.predict(lines, margin=1e6) == lines
+    assert model.predict(lines, margin=-1e6) == model.predict(lines) != lines
+    # A window's correction has a margin of its own: just below it is made, just above it is not.
+    line = "the cat sat on a mat"[: model.codec.length].strip().ljust(model.codec.length, "x")
+    sources, mask = model.codec.encode_sources([line])
+    made, left = (model._log_probabilities(sources, mask, text) for text in (model.predict([line], raw=True), [line]))
+    gain = float(made - left)
+    assert model.predict([line], margin=gain - 1e-3) == model.predict([line]) != [line]
+    assert run("predict", lively_run, "--margin", str(gain + 1e-3), input=f"{line}\n").stdout == f"{line}\n"
+    for options in (("1", "--beam", "2", "--nbest", "2"), ("nan",)):
+        assert run("predict", lively_run, "--margin", *options, input="").returncode == 2

@@ -15,7 +15,7 @@ import pytest
 
 from seqcritic.cli import main
 from seqcritic.comparing import jobs
-from seqcritic.comparing.gather import compare_experiments, comparison_of_runs
+from seqcritic.comparing.gather import compare_experiments, compare_runs
 from seqcritic.comparing.plan import budget
 from seqcritic.decoding.search import Search
 from seqcritic.evaluation import stored
@@ -209,7 +209,7 @@ def test_the_explained_variance_is_told(comparison: Path):
 
 def test_training_scores_are_gathered_where_runs_have_them(recipe: Path, finished_run: Path, tmp_path: Path):
     run = train_here(recipe, tmp_path / "run", *SHORT, "training.train_examples=5", "method.name=likelihood")
-    found = comparison_of_runs([run, finished_run])
+    found = compare_runs([run, finished_run])
     [curve] = found.train_curves
     assert (curve.label, curve.seed) == ("likelihood", 1)
     logged = [each for each in records(run) if each["phase"] == "train" and "train_score" in each]
@@ -228,7 +228,7 @@ def test_seeds_whose_critics_took_unequal_compute_are_one_row(recipe: Path, fini
     folders = [tmp_path / f"seed-{seed}/actor-critic" for seed in SEEDS]
     (row,) = compare_experiments({"actor-critic": folders}).rows
     assert len(row.seed_scores) == len(SEEDS)
-    apart = [row.label for row in comparison_of_runs(folders).rows]
+    apart = [row.label for row in compare_runs(folders).rows]
     assert apart == [f"actor-critic ({folder})" for folder in folders]
 
 
@@ -237,7 +237,7 @@ def test_a_report_of_a_comparison_is_its_page(comparison: Path, tmp_path: Path):
     assert (tmp_path / "page.html").read_bytes() == (comparison / "report.html").read_bytes()
 
 
-def test_a_comparison_is_judged_on_other_text_without_touching_its_own(comparison: Path, tmp_path: Path):
+def test_a_comparison_is_evaluated_on_other_text_without_touching_its_own(comparison: Path, tmp_path: Path):
     stored = {path: path.read_bytes() for path in comparison.glob("seed-*/*/evaluations/*.json")}
     out = tmp_path / "other.json"
     assert main(["report", str(comparison), "data.noise=0.5", "--out", str(out)]) == 0
@@ -346,7 +346,7 @@ def test_a_terminal_shows_bars(short_recipe: Path, finished_run: Path, tmp_path:
     assert "critic " in shown
     assert "/s" in shown
     assert "reinforce-critic" in shown
-    assert re.search(r"done  [0-9.]+/s  valid score", shown)
+    assert re.search(r"done  valid CER [0-9.]+ \(best [0-9.]+\)  [0-9.]+/s", shown)
 
 
 def test_a_report_keeps_different_experiments_of_one_method_apart(recipe: Path, finished_run: Path, tmp_path: Path):
@@ -354,7 +354,7 @@ def test_a_report_keeps_different_experiments_of_one_method_apart(recipe: Path, 
     one = train_here(recipe, tmp_path / "one", *given)
     again = train_here(recipe, tmp_path / "again", *given, "seed=2")
     other = train_here(recipe, tmp_path / "other", *given, "method.gamma_phi=1")
-    rows = comparison_of_runs([one, again, other]).rows
+    rows = compare_runs([one, again, other]).rows
     assert [row.label for row in rows] == ["actor-critic (one)", "actor-critic (other)"]
     assert [len(row.seed_scores) for row in rows] == [2, 1]
     assert [row.updates for row in rows] == [20, 20]

@@ -56,7 +56,7 @@ def figures(out: Path) -> dict[str, object]:
     return {key: value for key, value in found.items() if key != "digest"} | {"rows": timeless}
 
 
-def test_a_finished_comparison_is_reported_judged_and_resumed_elsewhere(
+def test_a_finished_comparison_is_reported_evaluated_and_resumed_elsewhere(
     short_recipe: Path, comparison: Path, tmp_path: Path, forks: list[str], capsys: pytest.CaptureFixture[str]
 ):
     here, there = Path(shutil.copytree(comparison, tmp_path / "here")), tmp_path / "far/away/there"

@@ -48,6 +48,18 @@ class LstmActor(Actor):
         return state[0]
 
 
+class ListeningActor(LstmActor):
+    """Its sources are no ids: frames of features, of which it starts with the mean."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames = nn.Linear(NUM_TOKENS, SIZE)
+
+    def encode(self, sources: Tensor, mask: Tensor, masks: None = None) -> Tensor:
+        weights = mask[:, :, None].to(sources.dtype)
+        return (self.frames(sources) * weights).sum(dim=1) / weights.sum(dim=1)
+
+
 class Past(NamedTuple):
     """Keys of all that was read and said, [B, t, E], and the last query's answer, [B, E]."""
 

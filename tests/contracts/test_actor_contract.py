@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
-from foreign_actors import NUM_TOKENS, SIZE, SPECIAL, GrowingActor, LstmActor, make_actor, make_batch
+from foreign_actors import (
+    NUM_TOKENS,
+    SIZE,
+    SPECIAL,
+    GrowingActor,
+    ListeningActor,
+    LstmActor,
+    make_actor,
+    make_batch,
+)
 from seqcritic.contracts.actor import Actor, SpecialTokens
 from seqcritic.contracts.method_registry import registered_methods
 from seqcritic.contracts.networks import Networks
@@ -40,6 +50,7 @@ ACTORS = {
     "recurrent": make_recurrent,
     "recurrent, window encoder, tied": lambda: make_recurrent(encoder="window", tied=True),
     "recurrent, projected": lambda: make_recurrent(output_width=3),
+    "recurrent, two layers": lambda: make_recurrent(encoder_layers=2, dropout=0.2),
     "lstm": lambda: make_actor(LstmActor),
     "growing": lambda: make_actor(GrowingActor),
     "ensemble": lambda: EnsembleActor([make_recurrent(), make_recurrent(encoder="window", tied=True)]),
@@ -70,7 +81,7 @@ def test_stepping_equals_scoring(actor: Actor):
 
 
 @every_actor
-def test_only_the_counted_tokens_matter(actor: Actor):
+def test_only_the_unmasked_tokens_matter(actor: Actor):
     batch = make_batch(actor.special)
     memory = actor.encode(batch.sources, batch.source_mask)
     mask = torch.arange(4) < torch.tensor([[4], [2], [1]])
@@ -149,14 +160,14 @@ def test_a_prefix_is_continued_by_the_actor_itself(actor: Actor):
         actor, memory, drawn.tokens, drawn.mask, maximum_lengths, 2, torch.Generator().manual_seed(5)
     )
     assert len(found.rows) == 2 * int(drawn.mask[:, 1:].sum())
-    for row, place, tokens in zip(found.rows.tolist(), found.positions.tolist(), found.tokens.tolist(), strict=True):
-        assert tokens[: place + 1] == drawn.tokens[row, : place + 1].tolist()
+    for row, position, tokens in zip(found.rows.tolist(), found.positions.tolist(), found.tokens.tolist(), strict=True):
+        assert tokens[: position + 1] == drawn.tokens[row, : position + 1].tolist()
     slow = copy.deepcopy(actor)
     slow.fixed_size_state = False
     again = roll_out_prefixes(
         slow, memory, drawn.tokens, drawn.mask, maximum_lengths, 2, torch.Generator().manual_seed(5)
     )
-    assert torch.equal(again.tokens, found.tokens), "place by place or all at once, the draws are the same"
+    assert torch.equal(again.tokens, found.tokens), "position by position or all at once, the draws are the same"
 
 
 def make_networks(actor: Actor, settings: MethodSettings) -> Networks:
@@ -187,6 +198,30 @@ def test_every_method_trains_an_actor_that_is_not_ours(label: str, kind: type[Ac
     moved = [parameter.grad is not None and bool(parameter.grad.any()) for parameter in networks.actor.parameters()]
     assert all(moved)
     assert all(bool(torch.isfinite(parameter.grad).all()) for parameter in networks.actor.parameters())
+
+
+@pytest.mark.parametrize("label", ["actor-critic", "mixer", "minimum-risk", "beam-search-optimization"])
+def test_sources_may_be_features_with_a_mask(label: str):
+    settings = method_section()(name=label, target_samples=2)
+    networks, score = make_networks(make_actor(ListeningActor), settings), EditDistanceScore(normalise=False)
+    ids = make_batch(SPECIAL)
+    batch = replace(ids, sources=torch.nn.functional.one_hot(ids.sources, NUM_TOKENS).double())
+    registered_methods()[label](settings, score, True)(networks, batch, torch.Generator(), 0.5).loss.backward()
+    assert all(weight.grad is not None and bool(weight.grad.any()) for weight in networks.actor.parameters())
+    noisy = torch.where(batch.source_mask[:, :, None], batch.sources, torch.randn(batch.sources.shape).double())
+    few = batch.part(1, 3)
+    with torch.no_grad():
+        clean, padded, cut = (
+            networks.actor.encode(sources, mask)
+            for sources, mask in (
+                (batch.sources, batch.source_mask),
+                (noisy, batch.source_mask),
+                (few.sources, few.source_mask),
+            )
+        )
+    assert torch.equal(clean, padded)
+    torch.testing.assert_close(clean[1:3], cut)
+    assert not torch.allclose(clean[0], clean[1])
 
 
 def test_special_tokens_tell_what_belongs_to_an_answer():

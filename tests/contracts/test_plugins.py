@@ -7,13 +7,18 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from foreign_actors import LstmActor
+from foreign_task import SumTask
 from seqcritic.cli import main
 from seqcritic.contracts.method_registry import METHODS
+from seqcritic.contracts.registry import ACTORS, CRITICS, TASKS, Registry
 from seqcritic.errors import UserError
 from seqcritic.settings.io import load_recipe, settings_from
+from seqcritic.testing import TabularCritic
 from support import write_recipe
 
 OWN_METHOD = '''
@@ -134,6 +139,34 @@ def test_faults_are_one_line(own_module: str, tmp_path: Path, given: dict[str, o
         settings_from(given)
     assert str(caught.value).startswith(complaint)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("way", ["decorator", "entry point"])
+@pytest.mark.parametrize(
+    ("registry", "kind", "tree"),
+    [
+        (ACTORS, LstmActor, {"actor": {"kind": "own"}}),
+        (CRITICS, TabularCritic, {"critic": {"kind": "own"}}),
+        (TASKS, SumTask, {"data": {"task": "own"}}),
+    ],
+    ids=["actor", "critic", "task"],
+)
+def test_actors_critics_and_tasks_register_too(
+    registry: Registry[Any], kind: type, tree: dict[str, Any], way: str, monkeypatch: pytest.MonkeyPatch
+):
+    with pytest.raises(UserError, match=r"unknown (kind|task) 'own'"):
+        settings_from(tree)
+    monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(registry, "_loaded", set())
+    if way == "decorator":
+        registry.register("own")(kind)
+    else:
+        points = [EntryPoint("own", f"{kind.__module__}:{kind.__qualname__}", registry.group)]
+        monkeypatch.setattr("seqcritic.contracts.registry.entry_points", lambda group: points)
+        monkeypatch.setattr(registry, "_points", None)
+    assert registry.find("own") is kind
+    section, field = next((section, field) for section, fields in tree.items() for field in fields)
+    assert settings_from(tree).model_dump(mode="json")[section][field] == "own"
 
 
 @pytest.fixture

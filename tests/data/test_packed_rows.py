@@ -51,7 +51,7 @@ def test_padding_agrees_with_that_of_lists(tmp_path: Path) -> None:
         assert ids.dtype == expected_numbers.dtype
 
 
-def test_places() -> None:
+def test_positions() -> None:
     assert flat_positions(np.array([10, 3, 7]), np.array([2, 0, 3])).tolist() == [10, 11, 7, 8, 9]
 
 

@@ -183,8 +183,14 @@ def test_an_empty_reference_is_never_held_out():
         ({"train": [("a", "\ud800")]}, "train[0]: the target is text with half a surrogate pair, not text"),
         ({"train": [{"src": "a"}]}, "train[0]: no field 'source', only src; name the fields by source=… and target=…"),
         ({"train": [("a", "b")] * 9}, "valid: no pairs given, and none of train can be held out; pass valid=…"),
-        ({"source_tokens": {"kind": "letters"}}, "source_tokens.kind: input should be 'whitespace', 'words' or"),
-        ({"target_tokens": {"siz": 3}}, "target_tokens.siz: unknown; known: kind, lowercase, size, minimum_count"),
+        (
+            {"source_tokens": {"kind": "letters"}},
+            "source_tokens.kind: input should be 'whitespace', 'words', 'subwords', 'characters' or",
+        ),
+        (
+            {"target_tokens": {"siz": 3}},
+            "target_tokens.siz: unknown; known: kind, file, lowercase, size, minimum_count",
+        ),
         ({"target_tokens": {"kind": "subwords", "size": 9}}, "target_tokens.size: subwords need a size of at least"),
         ({"target_tokens": 3}, "target_tokens: input should be a valid dictionary"),
         ({"maximum_length": 0}, "maximum_length: input should be greater than or equal to 1, not 0"),
@@ -197,7 +203,7 @@ def test_what_cannot_be_is_told_in_one_line(arguments: dict[str, Any], message: 
     assert "\n" not in str(told.value)
 
 
-def test_splits_are_judged_only_if_they_can_be():
+def test_splits_are_evaluated_only_if_they_can_be():
     task = seqcritic.pairs(PAIRS, [("a", "b"), ("c", ["d", " "])])
     with pytest.raises(UserError, match=r"^valid\[1\]: the reference is empty; remove the pair$"):
         task.evaluation_set("valid")

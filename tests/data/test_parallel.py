@@ -101,11 +101,17 @@ def test_unequal_line_counts(tmp_path: Path, longer: str, shorter: str) -> None:
         ("a.tsv", "", "a.tsv is empty"),
         ("a.jsonl", '{"source": "a", "target": "b"}\n{"source": \n', "a.jsonl:2: not valid JSON"),
         ("a.jsonl", "[" * 100_000, "a.jsonl:1: not valid JSON"),
-        ("a.jsonl", '{"source": "a"}\n', 'a.jsonl:1: not an object with the texts "source" and "target"'),
+        ("a.jsonl", '{"source": "a"}\n', "a.jsonl:1: no field 'target', only source; name the fields by data.columns."),
         ("a.jsonl", '{"source": "a", "target": 1}\n', "a.jsonl:1: not an object"),
         ("a.jsonl", '["a", "b"]\n', "a.jsonl:1: not an object"),
         ("a.jsonl", '{"source": "a", "target": "\\ud800"}\n', "a.jsonl:1: not an object"),
-        ("a.csv", "a,b\n", "a.csv: the name must end in .tsv, .jsonl"),
+        ("a.txt", "a,b\n", "a.txt: the name must end in .tsv, .csv or .jsonl"),
+        ("a.parquet.gz", "a,b\n", "a.parquet.gz: the name must end in .tsv, .csv or .jsonl"),
+        ("a.csv", "source,target\n", "a.csv has the names of its columns alone"),
+        ("a.csv", "source,target\na,b\nc\n", "a.csv:3: not the 2 columns that the first line names"),
+        ("a.csv", 'source,target\na,"b\n', "a.csv:2: not valid CSV"),
+        ("a.csv", "source,english\na,b\n", "a.csv:2: no field 'target', only source, english"),
+        ("a.parquet", "no parquet", "a.parquet: not a parquet file that can be read"),
     ],
 )
 def test_faults_of_files_with_both_sides(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
@@ -131,6 +137,10 @@ def test_what_is_no_file_is_told_before_anything_is_read(tmp_path: Path) -> None
     bad, missing = write(tmp_path / "bad.tsv", "one column\n"), str(tmp_path / "missing.tsv")
     told = f"data.train.pairs: no such file: {missing}; check the path, or give data.train.pairs=FILE if it has moved"
     assert fault(PairFiles(pairs=(bad, missing))) == told
+    with pytest.raises(
+        UserError, match=r"make it by 'seqcritic prepare x', or give data\.test\.pairs=FILE if it has moved"
+    ):
+        list(read_pairs(PairFiles(pairs=(missing,)), "data.test", origin="seqcritic prepare x"))
     assert "is a folder" in fault(PairFiles(pairs=(bad, str(tmp_path))))
     pipe = tmp_path / "pipe.tsv"
     os.mkfifo(pipe)

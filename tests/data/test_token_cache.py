@@ -103,14 +103,14 @@ def test_chunks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert cut.text_digest == whole.text_digest
 
 
-def test_digest_is_of_the_text_not_of_the_numbers(tmp_path: Path) -> None:
+def test_digest_is_of_the_text_not_of_the_ids(tmp_path: Path) -> None:
     other = [*PAIRS[:4], Pair("c e", "a b c", "x.en", 5)]
     assert build(tmp_path / "1").text_digest != build(tmp_path / "2", pairs=other).text_digest
     moved = [pair._replace(path="y.en", line=9) for pair in PAIRS]
     assert build(tmp_path / "1").text_digest == build(tmp_path / "3", pairs=moved).text_digest
 
 
-def test_large_vocabularies_have_wider_numbers(tmp_path: Path) -> None:
+def test_large_vocabularies_have_wider_ids(tmp_path: Path) -> None:
     vocabulary = WordVocabulary("whitespace", False, [str(number) for number in range(70_000)])
     pairs = build(tmp_path, pairs=[Pair("69999 3", "a", "x.en", 1)], vocabulary=vocabulary)
     assert content(pairs) == [([70_001, 5], [2])]

@@ -9,11 +9,10 @@ import sys
 
 import pytest
 
+from seqcritic.data.subwords import SubwordVocabulary, bounded_lines
 from seqcritic.data.tokens import (
-    SubwordVocabulary,
     TextVocabulary,
     WordVocabulary,
-    bounded_lines,
     count_words,
     learn_vocabulary,
     vocabulary_digest,
@@ -49,7 +48,7 @@ def test_most_frequent_words_first_and_ties_in_alphabetical_order() -> None:
     assert words_of(TokenSettings(kind="whitespace", size=2, lowercase=True)) == ["a", "b"]
 
 
-def test_numbers_of_end_unknown_and_words() -> None:
+def test_ids_of_end_unknown_and_words() -> None:
     vocabulary = learn(TokenSettings(kind="whitespace", size=3))
     assert len(vocabulary) == 5
     assert vocabulary.encode("b A a never <unk> <end>") == [2, 3, 4, 1, 1, 1]
@@ -109,6 +108,16 @@ def test_lower_casing_is_part_of_the_vocabulary() -> None:
     assert vocabulary.words("Straße") == ["straße"]
 
 
+def test_characters_keep_spaces_and_know_only_those_of_the_text() -> None:
+    vocabulary = learn(TokenSettings(kind="characters"), ["ab  a\N{COMBINING ACUTE ACCENT}c", "a b"])
+    assert vocabulary.to_dict()["words"] == [" ", "a", "b", "c", "\N{COMBINING ACUTE ACCENT}"]
+    ids = vocabulary.encode(" b  x a ")
+    assert vocabulary.tokens(ids) == ["b", " ", " ", "<unk>", " ", "a"]
+    assert vocabulary.decode([*ids, 0, 2]) == "b  ⁇ a"
+    assert vocabulary.words("don't go.") == ["don", "'t", "go", "."], "what a score of words counts"
+    assert len(learn(TokenSettings(kind="characters", size=2), ["aab b c"])) == 4
+
+
 def test_words_beyond_the_bound_are_forgotten_and_that_is_told(told: list[str]) -> None:
     lines = [["a", "b", "a", "c"], ["d", "a", "b"], ["e", "f", "a"], ["g", "a"]]
     counts = count_words(lines, 4)
@@ -160,7 +169,7 @@ def test_subwords_are_lower_cased() -> None:
     assert vocabulary.decode(vocabulary.encode(" ÜBER alles ")) == "über alles"
 
 
-@pytest.mark.parametrize("kind", ["whitespace", "words", "subwords"])
+@pytest.mark.parametrize("kind", ["whitespace", "words", "characters", "subwords"])
 def test_vocabulary_survives_json(kind: str) -> None:
     vocabulary = learn(TokenSettings.model_validate({"kind": kind, "size": 300, "lowercase": True}))
     again = vocabulary_from_dict(json.loads(json.dumps(vocabulary.to_dict())))
@@ -181,6 +190,7 @@ def test_digest_tells_vocabularies_apart() -> None:
 def test_another_process_learns_the_same() -> None:
     code = (
         "from seqcritic.data.tokens import *\n"
+        "from seqcritic.settings.data import TokenSettings\n"
         "lines = [f'word{k * k % 97} und{k % 13}' for k in range(3000)]\n"
         "for kind in ('words', 'subwords'):\n"
         "    settings = TokenSettings(kind=kind, size=290)\n"

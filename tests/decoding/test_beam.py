@@ -192,7 +192,7 @@ def test_log_probabilities_are_those_of_the_actor():
 
 
 @pytest.mark.parametrize("reward", [0.0, 0.7, -0.5])
-def test_a_batch_of_ragged_sources_equals_one_at_a_time(reward: float):
+def test_a_batch_of_sources_of_different_lengths_equals_one_at_a_time(reward: float):
     generator = torch.Generator().manual_seed(5)
     lengths = torch.randint(0, 9, (64,), generator=generator).tolist()
     sources = [torch.randint(1, 4, (length,), generator=generator).tolist() for length in lengths]

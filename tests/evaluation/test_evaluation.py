@@ -55,7 +55,7 @@ def test_scores_are_found_by_name_and_larger_is_better(score, name):
     assert float(metric.of_totals(good)) > float(metric.of_totals(bad))
 
 
-def test_a_model_without_case_is_judged_without_case():
+def test_a_model_without_case_is_evaluated_without_case():
     given = ["data.target_tokens.lowercase=true", "score.name=bleu"]
     assert "case:lc" in build_score(load_recipe("tatoeba-de-en", given)).signature()
     assert "case:mixed" in build_score(load_recipe("iwslt14-conv")).signature()

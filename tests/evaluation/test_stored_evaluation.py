@@ -35,7 +35,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
 
 
 @pytest.mark.parametrize("search", [Search(), Search(4, 0.6)])
-def test_what_is_read_again_equals_what_was_judged(run: Path, search: Search, searches: list[Search]):
+def test_what_is_read_again_equals_what_was_evaluated(run: Path, search: Search, searches: list[Search]):
     first, again = (StoredEvaluations(run).on_test(search) for _ in range(2))
     assert searches == [search]
     direct = evaluate(run, search=search)
@@ -50,7 +50,7 @@ def test_another_length_reward_is_another_evaluation(run: Path, searches: list[S
     assert searches == [Search(4, 0.6), Search(4, 0.8)]
 
 
-def test_other_weights_are_judged_again(run: Path, searches: list[Search]):
+def test_other_weights_are_evaluated_again(run: Path, searches: list[Search]):
     StoredEvaluations(run).on_test()
     path = next((run / "evaluations").iterdir())
     stored = json.loads(path.read_text(encoding="utf-8"))

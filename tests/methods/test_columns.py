@@ -18,10 +18,10 @@ from seqcritic.methods import fused_ops, losses, masked_losses
 from seqcritic.methods.columns import choose_columns
 from seqcritic.methods.policy_evaluation import CriticTraining
 from seqcritic.models.gru.critic import RecurrentCritic
-from seqcritic.models.gru.recurrence import use_plain_loops
 from seqcritic.settings.io import load_recipe
 from seqcritic.settings.tree import Settings
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.plain_loops import use_plain_loops
 from seqcritic.tensors.values import Columns, Values
 from seqcritic.testing.critics import TabularCritic
 from seqcritic.testing.unbiased import expected_gradients, method_estimator
@@ -75,7 +75,7 @@ def test_expected_values_and_their_gradient_are_those_of_all_tokens(ids: list[in
 
 
 @every_choice
-def test_taken_values_and_penalties_with_their_gradients_are_those_of_all_tokens(ids: list[int]):
+def test_chosen_values_and_penalties_with_their_gradients_are_those_of_all_tokens(ids: list[int]):
     rows = make_rows(ids)
 
     def ours() -> tuple[Tensor, Tensor]:

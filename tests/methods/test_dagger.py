@@ -16,7 +16,7 @@ from seqcritic.testing.worlds import make_batch as make_small_batch
 from test_estimators import Estimator
 from test_gradients import SCORE, make_batch, make_networks, make_settings
 
-CAPS = torch.tensor([7, 3, 1, 5, 9])
+MAXIMUM_LENGTHS = torch.tensor([7, 3, 1, 5, 9])
 
 
 def test_the_target_is_the_token_of_the_highest_exact_value(monkeypatch):
@@ -46,7 +46,9 @@ def draw_mixture(networks: Networks, probability: float) -> Sample:
     memory = networks.actor.encode(batch.sources, batch.source_mask)
     critic_memory = networks.critic.encode(batch.references, batch.reference_mask)
     generator = torch.Generator().manual_seed(0)
-    return sample_mixture(networks.actor, memory, CAPS, generator, networks.critic, critic_memory, batch, probability)
+    return sample_mixture(
+        networks.actor, memory, MAXIMUM_LENGTHS, generator, networks.critic, critic_memory, batch, probability
+    )
 
 
 @pytest.mark.parametrize("reads_actor_states", [True, False])
@@ -67,23 +69,23 @@ def test_each_token_is_the_experts_or_the_actors_as_the_coin_says(probability, r
     entropies = -(torch.softmax(logits, 2) * torch.log_softmax(logits, 2)).sum(2)
     assert torch.allclose(drawn.entropies, torch.where(mask, entropies, 0.0), atol=1e-12)
     generator = torch.Generator().manual_seed(0)
-    numbers = draw_numbers(generator, int(CAPS.max()), len(CAPS))
-    coins = draw_uniform(generator, int(CAPS.max()), len(CAPS)) < probability
+    numbers = draw_numbers(generator, int(MAXIMUM_LENGTHS.max()), len(MAXIMUM_LENGTHS))
+    coins = draw_uniform(generator, int(MAXIMUM_LENGTHS.max()), len(MAXIMUM_LENGTHS)) < probability
     for step in range(drawn.tokens.shape[1]):
         of_actor = choose(probabilities[:, step], numbers[step])
         expected = torch.where(coins[step], values[:, step].argmax(1), of_actor)
         assert torch.equal(drawn.tokens[:, step], torch.where(drawn.mask[:, step], expected, END))
     lengths = drawn.mask.sum(1)
-    last = drawn.tokens[torch.arange(len(CAPS)), lengths - 1]
-    assert bool(((last == END) | (lengths == CAPS)).all())
-    assert bool((lengths <= CAPS).all())
+    last = drawn.tokens[torch.arange(len(MAXIMUM_LENGTHS)), lengths - 1]
+    assert bool(((last == END) | (lengths == MAXIMUM_LENGTHS)).all())
+    assert bool((lengths <= MAXIMUM_LENGTHS).all())
     assert not bool(((drawn.tokens == END) & drawn.mask)[:, :-1][drawn.mask[:, 1:]].any())
 
 
 def test_without_the_expert_rollouts_are_plain_samples():
     networks = make_networks(make_settings("dagger"))
     memory = networks.actor.encode(make_batch().sources, make_batch().source_mask)
-    plain = sample(networks.actor, memory, CAPS, torch.Generator().manual_seed(0))
+    plain = sample(networks.actor, memory, MAXIMUM_LENGTHS, torch.Generator().manual_seed(0))
     mixed = draw_mixture(networks, 0.0)
     assert torch.equal(plain.tokens, mixed.tokens)
     assert torch.equal(plain.mask, mixed.mask)

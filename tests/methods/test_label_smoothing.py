@@ -11,7 +11,7 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.errors import UserError
 from seqcritic.methods.build import build_method
-from seqcritic.models.gru.recurrence import use_plain_loops
+from seqcritic.tensors.plain_loops import use_plain_loops
 from seqcritic.testing.worlds import gradients, largest_difference
 
 

@@ -88,17 +88,17 @@ def test_such_a_critic_has_no_error_and_a_wrong_one_has(temporal_difference: boo
     exact = world.exact_values()
     settings = method_section()(name="actor-critic", variance_penalty=0.0, temporal_difference=temporal_difference)
 
-    def judge(rest: Tensor) -> tuple[Tensor, float, float]:
+    def evaluate(rest: Tensor) -> tuple[Tensor, float, float]:
         rollout = Rollout(sample, world.rewards, SPECIAL)
         networks, batch = add_to(world, rest), make_batch().repeat(len(world.sequences))
         found = evaluate_policy(networks, batch, rollout, sample.states, settings, SCORE, torch.Generator())
         return found.values.padded(), found.loss.item(), found.measurements["explained_variance"].item()
 
-    values, loss, explained = judge(exact - lookaheads(world))
+    values, loss, explained = evaluate(exact - lookaheads(world))
     assert torch.allclose(values[world.mask], exact[world.mask], atol=1e-10)
     assert (loss < 1e-10) == temporal_difference, "Monte-Carlo targets have their noise"
     worse = exact - lookaheads(world) + torch.linspace(0, 1, NUM_STEPS, dtype=torch.float64)[:, None]
-    _, more, less = judge(worse)
+    _, more, less = evaluate(worse)
     assert more > loss + 0.01
     assert less < explained
 

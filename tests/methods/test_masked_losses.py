@@ -13,10 +13,10 @@ from seqcritic.contracts.batch import pad
 from seqcritic.decoding.sampling import sample
 from seqcritic.methods import fused_ops, losses, masked_losses
 from seqcritic.models.gru.actor import RecurrentActor
-from seqcritic.models.gru.recurrence import use_plain_loops
 from seqcritic.models.gru.settings import GruActorSettings
 from seqcritic.tensors import rows as all_rows
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.plain_loops import use_plain_loops
 from seqcritic.tensors.values import Values
 from seqcritic.testing.worlds import gradients, largest_difference
 

@@ -8,7 +8,7 @@ import torch
 from method_worlds import SCORE, make_batch, make_networks, make_settings
 from seqcritic.methods import losses
 from seqcritic.methods.build import build_method
-from seqcritic.models.gru.recurrence import use_plain_loops
+from seqcritic.tensors.plain_loops import use_plain_loops
 from seqcritic.testing.worlds import gradients, largest_difference
 
 

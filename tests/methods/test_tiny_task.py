@@ -22,6 +22,7 @@ from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings.io import load_recipe, with_method
 from seqcritic.training.checkpoint import load_weights, weights_of
 from seqcritic.training.learner import Learner, recipe_learner
+from support import slow_but
 
 NUM_SYMBOLS = 5
 WORDS = torch.tensor([[1, 2, 3], [3, 1, 2], [2, 4, 4], [5, 5, 1], [4, 1, 5], [1, 5, 2], [2, 2, 2], [3, 4, 1]])
@@ -30,6 +31,15 @@ BATCH, RATE = 64, 2e-3
 NUM_WARM, NUM_CRITIC, NUM_TRAIN = 250, 400, 300
 SLOW = {"self-critical": 500, "raml": 500}  # few samples beat greedy search; targets are noisy
 LABELS = (*registered_methods(), "actor-critic+likelihood", "mixer+likelihood")
+QUICK = (
+    "reinforce",
+    "self-critical",
+    "minimum-risk",
+    "actor-critic",
+    "ppo",
+    "beam-search-optimization",
+    "raml",
+)  # a family each
 SIZES = [f"{network}.{size}=16" for network in ("actor", "critic") for size in ("embedding", "hidden", "attention")]
 
 
@@ -85,7 +95,7 @@ def critics(warm_start) -> dict[bool, dict[str, Tensor]]:
     return trained
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", slow_but(QUICK, LABELS))
 def test_the_method_improves_its_warm_start(warm_start, critics, label):
     learner = make_learner(label)
     load_weights(learner.networks.actor, warm_start, "warm start")

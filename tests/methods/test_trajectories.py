@@ -10,10 +10,10 @@ from torch import Tensor
 
 from seqcritic.contracts.batch import Batch
 from seqcritic.data.vocabulary import END
-from seqcritic.models.gru.recurrence import use_plain_loops
 from seqcritic.scores.edit_distance import EditDistanceScore
 from seqcritic.settings.io import load_recipe, with_method
 from seqcritic.settings.methods import method_labels
+from seqcritic.tensors.plain_loops import use_plain_loops
 from seqcritic.training.learner import recipe_learner
 
 NUM_TOKENS, BATCH, NUM_UPDATES = 6, 4, 100
@@ -49,7 +49,7 @@ def train(label: str, num_updates: int, dtype: torch.dtype, plain: bool) -> tupl
 
 
 @pytest.mark.parametrize("label", method_labels())
-def test_a_training_in_float64_follows_the_reference(label):
+def test_a_training_in_float64_follows_the_plain_form(label):
     ours, our_weights = train(label, NUM_UPDATES, torch.float64, plain=False)
     theirs, their_weights = train(label, NUM_UPDATES, torch.float64, plain=True)
     assert ours == pytest.approx(theirs, rel=1e-8)
@@ -59,7 +59,7 @@ def test_a_training_in_float64_follows_the_reference(label):
 
 
 @pytest.mark.parametrize("label", method_labels())
-def test_the_first_update_in_float32_follows_the_reference(label):
+def test_the_first_update_in_float32_follows_the_plain_form(label):
     ours, our_weights = train(label, 1, torch.float32, plain=False)
     theirs, their_weights = train(label, 1, torch.float32, plain=True)
     assert ours == pytest.approx(theirs, rel=1e-5)

@@ -17,7 +17,7 @@ from seqcritic.tensors.packing import pack
 SIZES = (1, 3, 17, 100)
 TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-14}
 LENGTHS = torch.tensor([2, 6, 1, 0, 4])
-RAGGED = torch.arange(6) < LENGTHS[:, None]
+MASK = torch.arange(6) < LENGTHS[:, None]
 pytestmark = pytest.mark.skipif(kernels_for(torch.zeros(1)) is None, reason="no C compiler here")
 
 
@@ -33,7 +33,7 @@ def numbers(*shape: int, kind: torch.dtype, seed: int = 0, scale: float = 1.0) -
 
 
 def gated(size: int, kind: torch.dtype) -> list[Tensor]:
-    tokens = int(RAGGED.sum())
+    tokens = int(MASK.sum())
     return [
         numbers(2, tokens, 3 * size, kind=kind),
         numbers(2, 3 * size, size, kind=kind, scale=size**-0.5),
@@ -42,7 +42,7 @@ def gated(size: int, kind: torch.dtype) -> list[Tensor]:
 
 
 def attended(size: int, kind: torch.dtype, num_positions: int = 5) -> list[Tensor]:
-    tokens, first = int(RAGGED.sum()), int((LENGTHS > 0).sum())
+    tokens, first = int(MASK.sum()), int((LENGTHS > 0).sum())
     memory_size, attention = size + 1, size + 2
     attention_bias = torch.zeros(len(LENGTHS), num_positions, dtype=kind)
     attention_bias[1, 3:] = -torch.inf
@@ -60,12 +60,12 @@ def attended(size: int, kind: torch.dtype, num_positions: int = 5) -> list[Tenso
 
 
 def run_gated(tensors: list[Tensor]) -> list[Tensor]:
-    return [gated_scan(*tensors, pack(RAGGED))]
+    return [gated_scan(*tensors, pack(MASK))]
 
 
 def run_attended(tensors: list[Tensor]) -> list[Tensor]:
     inputs, initial, *memory = tensors[:5]
-    return list(attended_scan(pack(RAGGED), inputs, initial, tuple(memory), *tensors[5:]))
+    return list(attended_scan(pack(MASK), inputs, initial, tuple(memory), *tensors[5:]))
 
 
 SCANS = {"gated": (gated, run_gated), "attended": (attended, run_attended)}

@@ -14,7 +14,7 @@ from seqcritic.report.pages import render_page
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-def dump_page(page: str, folder: Path) -> str:
+def dump_page(page: str, folder: Path, *further: str) -> str:
     """Load a page in headless Chromium and return the document as it stands after the script has run."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
@@ -32,6 +32,7 @@ def dump_page(page: str, folder: Path) -> str:
         "--disable-sync",
         "--window-size=1200,1600",
         f"--user-data-dir={folder / 'profile'}",
+        *further,
         "--dump-dom",
     ]
     finished = subprocess.run(

@@ -113,7 +113,7 @@ def test_missing_field_is_named(comparison: Comparison) -> None:
     ],
 )
 def test_a_figure_is_a_value_and_its_error(pair: list[object], message: str) -> None:
-    content = json.loads((PUBLISHED / "gradients" / "gradients-moments.json").read_text(encoding="utf-8"))
+    content = json.loads((PUBLISHED / "gradients" / "gradients-checkpoints.json").read_text(encoding="utf-8"))
     assert Diagnosis.from_dict(content).rows[1].estimators[2].variance.error > 0
     content["rows"][1]["estimators"][2]["variance"] = pair
     with pytest.raises(ValueError, match=message):

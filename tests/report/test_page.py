@@ -140,6 +140,15 @@ def test_exact_prediction_is_ticked(comparison: Comparison) -> None:
     assert '<span class="exact" title="equals the reference">✓</span>' in section
 
 
+def test_of_several_references_all_are_shown_and_the_nearest_is_compared_with(comparison: Comparison) -> None:
+    example = Example("die katze", "the feline", {"likelihood": "a cat"}, ("the cat", "a lion"))
+    section = examples_of(replace(comparison, score_name="BLEU", examples=(example,)))
+    assert "“a” instead of “the”" in section
+    assert '<span title="1 edit from the reference">1</span>' in section
+    assert section.count('<tr class="reference">') == 3
+    assert '<td class="text" dir="auto">a lion</td>' in section
+
+
 def test_translation_is_compared_by_words(comparison: Comparison) -> None:
     example = Example("die katze sass dort", "the cat sat there", {"likelihood": "the dog ran there"})
     section = examples_of(replace(comparison, score_name="BLEU", examples=(example,)))

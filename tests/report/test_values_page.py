@@ -51,7 +51,7 @@ def test_page_holds_everything() -> None:
     assert len(re.findall('<td style="--w:', page)) == len(table.steps) * (len(table.source) + len(table.reference))
 
 
-def test_taken_and_next_tokens_are_marked_not_by_colour_alone() -> None:
+def test_chosen_and_next_tokens_are_marked_not_by_colour_alone() -> None:
     page = render_values(paper_table())
     rows = re.findall(r'<tr data-step="4">.*?</tr>', page, re.DOTALL)
     assert re.search(r">want</span>[^/]*>●<.*?\(chosen\).*?>◇<.*?\(next in the reference\)", rows[0])

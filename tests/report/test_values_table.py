@@ -46,7 +46,7 @@ A note.
 """
 
 
-def test_taken_and_next_tokens_stand_out() -> None:
+def test_chosen_and_next_tokens_stand_out() -> None:
     printed = print_table(paper_table(), 120, force_terminal=True, color_system="standard")
     assert "\x1b[1;4mwant\x1b[0m(5.008)" in printed
     assert "\x1b[1mi\x1b[0m(4.629)" in printed

@@ -84,7 +84,7 @@ def test_edges(prediction: list[int], reference: list[int], last: float):
         assert scores[0, -1].item() == pytest.approx(last, abs=1e-12)
 
 
-def test_large_token_numbers_are_told_apart():
+def test_large_token_ids_are_told_apart():
     numbers = [29_996, 29_997, 29_998, 29_999]
     assert scores_of(BleuScore(None), [numbers], [numbers])[0, -1].item() == pytest.approx(4.0)
     swapped = [29_997, 29_996, 29_999, 29_998]

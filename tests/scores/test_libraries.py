@@ -54,13 +54,18 @@ def test_sacrebleu_finds_the_same(name, library, count):
     assert corpus_score(score, STREAMS[:count]) == pytest.approx(library(STREAMS[:count]).score, abs=1e-9)
 
 
-@pytest.mark.parametrize(("name", "library"), [("character-error-rate", jiwer.cer), ("token-error-rate", jiwer.wer)])
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [("character-error-rate", jiwer.cer), ("token-error-rate", jiwer.wer), ("word-error-rate", jiwer.wer)],
+)
 def test_jiwer_finds_the_same(name, library):
     found = corpus_score(SCORES.find(name).build(TOKENISED), STREAMS[:1])
     assert found == pytest.approx(100 * library(STREAMS[0], PREDICTIONS), abs=1e-9)
 
 
-@pytest.mark.parametrize(("name", "split"), [("character-error-rate", list), ("token-error-rate", str.split)])
+@pytest.mark.parametrize(
+    ("name", "split"), [("character-error-rate", list), ("token-error-rate", str.split), ("word-error-rate", str.split)]
+)
 def test_of_several_references_the_nearest_is_counted(name, split):
     """Among equally near ones the longest, which is the lowest rate."""
     edits = length = 0

@@ -18,7 +18,7 @@ def packed_by_length() -> Packed:
 
 
 @pytest.mark.parametrize("packed", [Packed.of(PADDED, MASK), packed_by_length()], ids=["by row", "by length"])
-def test_counted_tokens_come_back_to_their_places(packed):
+def test_unmasked_tokens_come_back_to_their_positions(packed):
     assert len(packed.rows) == 7
     assert torch.equal(packed.padded(), torch.where(MASK[:, :, None], PADDED, 0.0))
     assert torch.equal(packed.take(PADDED), packed.rows)

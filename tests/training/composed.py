@@ -27,8 +27,8 @@ class LstmActor(Actor):
         return {"num_tokens": self.num_tokens, "size": self.state_size}
 
     def encode(self, sources: Tensor, mask: Tensor, masks: None = None) -> Tensor:
-        counted = mask[:, :, None].float()
-        return (self.embedding(sources) * counted).sum(dim=1) / counted.sum(dim=1)
+        weights = mask[:, :, None].float()
+        return (self.embedding(sources) * weights).sum(dim=1) / weights.sum(dim=1)
 
     def start(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         begin = torch.full((len(memory),), self.num_tokens)
@@ -52,5 +52,5 @@ class UndescribedActor(LstmActor):
 
 
 def shared_letters(prediction: str, reference: str) -> float:
-    """Return the share of the reference's letters that stand at the same place in the prediction."""
+    """Return the fraction of the reference's letters that stand at the same position of the prediction."""
     return sum(ours == theirs for ours, theirs in zip(prediction, reference, strict=False)) / max(len(reference), 1)

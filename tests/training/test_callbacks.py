@@ -33,6 +33,9 @@ class Diary(Callback):
     def on_evaluation(self, run: Run, scores: Mapping[str, float]) -> None:
         self.events.append(("evaluation", sorted(scores)))
 
+    def on_record(self, run: Run, record: Mapping[str, object]) -> None:
+        self.events.append(("record", dict(record)))
+
     def on_checkpoint(self, run: Run, folder: Path) -> None:
         self.events.append(("checkpoint", folder.is_dir()))
 
@@ -63,6 +66,8 @@ def test_every_event_is_told_once_and_in_order(settings, tmp_path):
     assert kinds.count("update") == 18
     assert kinds.count("evaluation") == sum(record["kind"] != "train" for record in records(run))
     assert ("evaluation", ["best_score", "held_out_explained_variance", "valid_score"]) in diary.events
+    told = [record for kind, record in diary.events if kind == "record"]
+    assert [record | {"digest": 0} for record in told] == [record | {"digest": 0} for record in records(run)]
     assert kinds.count("checkpoint") >= 1
     assert all(told for kind, told in diary.events if kind == "checkpoint")
     again = Diary()

@@ -11,7 +11,18 @@ import pytest
 import torch
 from composed import LstmActor, UndescribedActor, shared_letters
 
-from seqcritic import Callback, Trainer, UserError, evaluate, export, load_model, load_recipe, train
+from seqcritic import (
+    Callback,
+    Trainer,
+    UserError,
+    compare,
+    compare_runs,
+    evaluate,
+    export,
+    load_model,
+    load_recipe,
+    train,
+)
 from seqcritic.data.task import build_task
 from seqcritic.training.learner import recipe_networks
 from support import outcome, write_recipe
@@ -99,6 +110,23 @@ def test_what_cannot_be_described_must_be_passed_again(recipe, tmp_path):
     model = load_model(tmp_path / "run", actor=fresh)
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(actor.parameters(), fresh.parameters(), strict=True))
     assert model.predict(["a cat"]) == load_model(tmp_path / "run", actor=actor).predict(["a cat"])
+
+
+def test_runs_of_objects_are_compared(recipe, tmp_path):
+    def exact(prediction: str, reference: str) -> float:
+        return float(prediction == reference)
+
+    options = {"kind": UndescribedActor, "score": exact}
+    models = [
+        compose(recipe, tmp_path / method, method=method, **options).train() for method in ("mixer", "likelihood")
+    ]
+    comparison = compare_runs(models)
+    assert [row.label for row in comparison.rows] == ["mixer", "likelihood"]
+    assert [row.score for row in comparison.rows] == [evaluate(model).score for model in models]
+    with pytest.raises(UserError, match="the actor of this run was passed from Python as an object"):
+        compare_runs([tmp_path / "mixer", tmp_path / "likelihood"])
+    with pytest.raises(UserError, match=r"^actor: compare trains in processes of their own, .* compare_runs$"):
+        compare(models[0].settings, ["likelihood"], out=tmp_path / "comparison")
 
 
 def test_another_optimiser_is_resumed_too(recipe, tmp_path):

@@ -98,7 +98,7 @@ def test_a_card_without_results_says_so_and_tells_the_validation_score(finished_
     assert f"| best validation score, by which it was chosen | {score:.2f} |" in card
 
 
-def test_the_card_of_a_run_that_was_judged_has_its_score(lively_run: Path, tmp_path: Path):
+def test_the_card_of_a_run_that_was_evaluated_has_its_score(lively_run: Path, tmp_path: Path):
     run = tmp_path / "run"
     shutil.copytree(lively_run, run, ignore=shutil.ignore_patterns(EVALUATIONS_FOLDER))
     assert "Not evaluated" in (export(run, tmp_path / "before") / "MODEL_CARD.md").read_text(encoding="utf-8")
@@ -193,7 +193,8 @@ def test_a_name_that_is_a_folder_too_is_refused(shipped: str, lively_run: Path, 
 
 
 def test_names_and_places_that_are_neither(shipped: str, refusal: Refusal):
-    assert refusal("predict", "tiny-spell").endswith("no such run or model: tiny-spell; packaged models: tiny-speller")
+    line = "no such run or model: tiny-spell (did you mean 'tiny-speller'?); packaged: tiny-speller"
+    assert refusal("predict", "tiny-spell").endswith(line)
     assert "no such run or model: ." not in refusal("evaluate", ".")
     assert "data.test: no text given" in refusal("evaluate", shipped)
 

@@ -20,6 +20,7 @@ from support import (
     method_overrides,
     outcome,
     run,
+    slow_but,
     start,
     train_here,
     updates_done,
@@ -27,7 +28,7 @@ from support import (
     write_recipe,
 )
 
-# One moment in each phase; a method without a critic trains from update 20 on.
+# One update in each phase; a method without a critic trains from update 20 on.
 KILLED_AT = {"actor-critic": (8, 28, 48), "mixer": (8, 24, 32)}
 # What draws more random numbers, holds more state, or names its weights differently.
 OPTIONS = [
@@ -73,11 +74,17 @@ def test_three_kills_change_nothing(recipe: Path, finished_run: Path, tmp_path: 
     [
         ("mixer", []),
         ("actor-critic", OPTIONS),
-        ("actor-critic", ["critic.from_actor=true", "critic.residual_on=lookahead"]),
-        ("actor-critic", ["critic.columns=12", "critic.from_actor=true", "critic.dropout=0.2"]),
         ("actor-critic", ["critic.columns=12", "critic.residual_on=optimal-completion", "critic.embeddings=actor"]),
         ("actor-critic", ["method.correction=auto", "method.likelihood_weight=0.1"]),
-        ("actor-critic", ["actor.dropout=0.2", "method.reward_dropout=none", "method.likelihood_weight=0.1"]),
+        ("actor-critic", ["precision=bfloat16"]),
+        *(
+            pytest.param("actor-critic", options, marks=pytest.mark.slow)
+            for options in (
+                ["critic.from_actor=true", "critic.residual_on=lookahead"],
+                ["critic.columns=12", "critic.from_actor=true", "critic.dropout=0.2"],
+                ["actor.dropout=0.2", "method.reward_dropout=none", "method.likelihood_weight=0.1"],
+            )
+        ),
     ],
 )
 def test_kills_in_every_phase_change_nothing(label: str, options: list[str], recipe: Path, tmp_path: Path):
@@ -104,7 +111,7 @@ def translating(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return recipe, train_here(recipe, folder / "start", *method_overrides("actor-critic"), "phases.train.updates=0")
 
 
-@pytest.mark.parametrize("label", method_labels())
+@pytest.mark.parametrize("label", slow_but([*registered_methods(), "actor-critic+likelihood"], method_labels()))
 def test_a_kill_changes_nothing_in_any_method(label: str, translating: tuple[Path, Path], tmp_path: Path):
     recipe, trained = translating
     overrides = [*method_overrides(label), f"start.actor={trained}"]
@@ -125,15 +132,15 @@ def test_a_kill_between_any_two_file_operations_changes_nothing(tmp_path: Path):
     phases = {phase: {"updates": 1, "learning_rate": 0.01} for phase in ("actor", "critic", "train")}
     recipe = write_recipe(tmp_path, phases=phases)
     whole = outcome(train_here(recipe, tmp_path / "whole"))
-    moments = range(1, 1000, STRIDE)
-    for moment in moments:
-        folder = tmp_path / f"killed-{moment}"
-        fork = Fork("train", recipe, "--out", folder, before=lambda: die_at_file_operation(moment, folder))  # noqa: B023
+    operations = range(1, 1000, STRIDE)
+    for operation in operations:
+        folder = tmp_path / f"killed-{operation}"
+        fork = Fork("train", recipe, "--out", folder, before=lambda: die_at_file_operation(operation, folder))  # noqa: B023
         if fork.wait() == 0:
             break
         assert fork.code == -signal.SIGKILL
-        assert outcome(train_here(recipe, folder)) == whole, f"killed at file operation {moment}"
-    assert 10 < moments.index(moment) < len(moments) - 1, "too few moments were tried"
+        assert outcome(train_here(recipe, folder)) == whole, f"killed at file operation {operation}"
+    assert 10 < operations.index(operation) < len(operations) - 1, "too few moments were tried"
 
 
 def kill_in_every_phase(begin: Callable[[], object], folder: Path, label: str) -> None:
@@ -160,9 +167,9 @@ def die_at_update(number: int) -> None:
     Learner.update = count  # type: ignore[method-assign]
 
 
-def die_at_file_operation(moment: int, folder: Path) -> None:
+def die_at_file_operation(operation: int, folder: Path) -> None:
     """Let this process kill itself before the n-th operation on a file of the folder."""
-    left = moment
+    left = operation
 
     def count(event: str, arguments: tuple[object, ...]) -> None:
         nonlocal left

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from seqcritic.analysis.diagnosis_input import choose_examples
+from seqcritic.comparing.gather import compare_runs
 from seqcritic.contracts.actor import SpecialTokens
 from seqcritic.contracts.batch import Batch, RawTexts, pad
 from seqcritic.contracts.score import Score
@@ -198,3 +199,5 @@ def test_a_score_of_texts_is_trained_for_and_reported_with_two_references(
     result = evaluate(folder)
     assert "|nrefs:2|" in result.signature
     assert result.references[:2] == ["yes", "no"]
+    example = compare_runs([folder]).examples[0]
+    assert (example.reference, *example.further_references) == ("yes", "yeah")

@@ -47,7 +47,7 @@ class Stopping(Callback):
 
 
 @pytest.mark.parametrize(("phase", "updates"), [("actor", 0), ("critic", 1), ("train", 0)])
-def test_a_signal_is_heeded_before_and_within_an_evaluation(
+def test_a_signal_is_handled_before_and_within_an_evaluation(
     phase: str, updates: int, recipe: Path, finished_run: Path, tmp_path: Path
 ):
     overrides = method_overrides("actor-critic")

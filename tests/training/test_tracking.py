@@ -10,21 +10,20 @@ from pathlib import Path
 import pytest
 
 from seqcritic.errors import UserError
-from seqcritic.training.tracking import METRICS_FILE, Tracker, read_metrics
-from support import SHORT, records, train_here
+from seqcritic.training.tracking import METRICS_FILE, Metrics, read_metrics
 
 PLACE = {"kind": "train", "phase": "actor", "total_updates": 1, "compute": 1.0, "seconds": 0.5}
 
 
 def test_records_after_the_checkpoint_are_cut_off(tmp_path: Path):
-    tracker = Tracker(tmp_path, 0, tensorboard=False)
-    tracker.write(PLACE | {"update": 1})
-    kept = tracker.offset
-    tracker.write(PLACE | {"update": 2})
-    with tracker.path.open("ab") as stream:
+    metrics = Metrics(tmp_path, 0)
+    metrics.write(PLACE | {"update": 1})
+    kept = metrics.offset
+    metrics.write(PLACE | {"update": 2})
+    with metrics.path.open("ab") as stream:
         stream.write(b'{"update": 3, "los')
     assert read_metrics(tmp_path) == [PLACE | {"update": 1}, PLACE | {"update": 2}]
-    Tracker(tmp_path, kept, tensorboard=False).write(PLACE | {"update": 2.5})
+    Metrics(tmp_path, kept).write(PLACE | {"update": 2.5})
     assert read_metrics(tmp_path) == [PLACE | {"update": 1}, PLACE | {"update": 2.5}]
 
 
@@ -42,36 +41,21 @@ def test_a_damaged_record_is_named_by_its_line(tmp_path: Path):
 def test_metrics_shorter_than_the_checkpoint_are_refused(tmp_path: Path):
     (tmp_path / METRICS_FILE).write_bytes(b'{"update": 1}\n')
     with pytest.raises(UserError, match="lacks records made before the checkpoint"):
-        Tracker(tmp_path, 15, tensorboard=False)
+        Metrics(tmp_path, 15)
     assert (tmp_path / METRICS_FILE).read_bytes() == b'{"update": 1}\n'
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path):
     (tmp_path / METRICS_FILE).mkdir()
     with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: Is a directory"):
-        Tracker(tmp_path, 0, tensorboard=False)
+        Metrics(tmp_path, 0)
 
 
 def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def fail(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    tracker = Tracker(tmp_path, 0, tensorboard=False)
+    metrics = Metrics(tmp_path, 0)
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(UserError, match=r"cannot write .*metrics\.jsonl: No space left on device"):
-        tracker.write({"update": 1})
-
-
-def test_tensorboard_receives_what_the_metrics_hold(recipe: Path, tmp_path: Path):
-    accumulation = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    run = train_here(recipe, tmp_path / "run", *SHORT, "training.tensorboard=true")
-    events = accumulation.EventAccumulator(str(run / "tensorboard"))
-    events.Reload()
-    logged = [(event.step, event.value) for event in events.Scalars("train/valid_score")]
-    expected = [
-        (record["total_updates"], pytest.approx(record["valid_score"]))
-        for record in records(run)
-        if record["kind"] == "valid" and record["phase"] == "train"
-    ]
-    assert len(expected) > 1
-    assert logged == expected
+        metrics.write({"update": 1})

@@ -88,7 +88,7 @@ def test_it_is_the_bleu_of_greedy_translations_of_pairs_that_are_trained_on(tmp_
     assert 0 < expected < 100
 
 
-def test_a_stop_while_training_examples_are_judged_changes_nothing(
+def test_a_stop_while_training_examples_are_evaluated_changes_nothing(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # Without progress the actor's phase ends at its second stale evaluation, if each is counted once.

@@ -19,8 +19,7 @@ from seqcritic.analysis.diagnosis_input import (
     compose_diagnosis_input,
     load_diagnosis_input,
 )
-from seqcritic.analysis.estimators import Subject, sample_examples
-from seqcritic.analysis.fitted_baseline import fit_baseline
+from seqcritic.analysis.estimators import Subject, fit_baseline, sample_examples
 from seqcritic.analysis.measure import measure
 from seqcritic.analysis.moments import NUM_GROUPS
 from seqcritic.analysis.sample_means import EXPLAINED, RETURN, sample_means
@@ -99,7 +98,7 @@ def diagnose(
     `diagnose(actor, critic, score, examples)`: any actor, and a critic of tokens or a `StateValues` of prefixes. The
     examples are pairs of texts, for which the `codec` is needed, a set of a task, or batches, which are taken as they
     are. `shaping`: every token is rewarded with what it adds to the score, as `score.shaping` has it; without, the last
-    with all of it. A value function is also judged by the advantages of `gae_lambda`.
+    with all of it. A value function is also measured by the advantages of `gae_lambda`.
 
     Draws go on until the true gradient is known to `wanted_error` of its length, `most_draws` at most.
     """
@@ -117,8 +116,8 @@ def diagnose(
             )
         if score is None or examples is None:
             raise UserError("diagnose of an actor needs critic, score and examples (docs/diagnosis.md)")
-        judged = Subject(subject, critic, choose_score(score, codec), shaping, gae_lambda)
-        found = [compose_diagnosis_input(judged, examples, num_examples, codec, label, seed)]
+        given = Subject(subject, critic, choose_score(score, codec), shaping, gae_lambda)
+        found = [compose_diagnosis_input(given, examples, num_examples, codec, label, seed)]
     else:
         if critic is not None or score is not None or examples is not None:
             raise UserError("diagnose of runs takes critic, score and examples from the runs; give an Actor for others")
@@ -144,7 +143,9 @@ def diagnose_input(diagnosed: DiagnosisInput, most_draws: int, wanted_error: flo
     with _evaluating(subject.actor, subject.critic):
         if isinstance(subject.critic, StateValues):
             _require_causal(diagnosed)
+        # Streams of their own: one more figure does not change the draws of another.
         means = sample_means(subject, batches, diagnosed.settings, _generator(diagnosed, "diagnosis", "means"))
+        # The baseline's samples come first and are not used again for estimates.
         generator = _generator(diagnosed, "diagnosis")
         baseline = fit_baseline(subject, batches, generator)
         log.info(f"phase {diagnosed.label}: update 0 of {most_draws}")
@@ -177,11 +178,11 @@ def diagnose_input(diagnosed: DiagnosisInput, most_draws: int, wanted_error: flo
 
 
 def evaluate_token_values(diagnosed: DiagnosisInput) -> TokenValues:
-    """Return what the critic knows of the tokens of one step, from samples for this alone."""
+    """Return how the critic's values of the tokens of one step compare with true ones, on samples of their own."""
     subject, generator = diagnosed.subject, _generator(diagnosed, "token values")
     actor, critic, score = subject.actor, subject.critic, subject.score
-    judge = look_ahead(critic, score, actor.special, subject.shaping) if isinstance(critic, StateValues) else critic
-    found = measure_token_values(actor, judge, score, diagnosed.batches, generator)
+    values_of = look_ahead(critic, score, actor.special, subject.shaping) if isinstance(critic, StateValues) else critic
+    found = measure_token_values(actor, values_of, score, diagnosed.batches, generator)
     return TokenValues(**found._asdict())
 
 
@@ -202,6 +203,7 @@ def _require_causal(diagnosed: DiagnosisInput) -> None:
 @contextmanager
 def _evaluating(*parts: object) -> Iterator[None]:
     """Switch dropout of networks off, and on again where it was."""
+    # Module by module: a part that a user froze on purpose must not come back in training mode.
     training = [module for part in parts if isinstance(part, nn.Module) for module in part.modules() if module.training]
     for module in training:
         module.training = False

@@ -59,6 +59,7 @@ def load_diagnosis_input(
     """
     model, task = load_for_evaluation(place, (), device)
     critic = load_critic(model)
+    # A checkpoint holds both the best actor and the present one; the critic has learnt beside the present one.
     if "networks" in model.description["digests"] and not isinstance(place, Model):
         networks, _ = read_network(place, "networks")
         load_weights(model.actor, under("actor", networks), str(place))
@@ -117,6 +118,7 @@ def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: i
     """Return so many pairs, or all, spread evenly over a set."""
     sources = [row for batch in evaluation_set.batches for row in unpadded(batch.sources, batch.source_mask)]
     references = [row for batch in evaluation_set.batches for row in unpadded(batch.references, batch.reference_mask)]
+    # Evenly, not at random: another number of examples changes few of them, and the same number none.
     spread = np.linspace(0, len(sources) - 1, min(num_examples, len(sources))).round().astype(int)
     chosen = np.unique(spread).tolist()
     known = evaluation_set.batches[0].texts

@@ -47,11 +47,12 @@ UNBIASED = ("reinforce", "reinforce-critic", CORRECTED)
 ESTIMATORS = ("reinforce", "reinforce-critic", ACTOR_CRITIC, CORRECTED)
 GAE = "gae"
 STATE_ESTIMATORS = ("reinforce", "reinforce-critic", GAE)
+TOKENS_PER_WEIGHT = 50  # of the baseline
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is diagnosed: an actor, the critic that judges it, and how its samples are rewarded."""
+    """What is diagnosed: an actor, its critic, and how its samples are rewarded."""
 
     actor: Actor
     critic: Critic | StateValues
@@ -92,9 +93,9 @@ def draw_gradients(
     num_examples = sum(len(batch) for batch in batches)
     totals = {name: torch.zeros(()) for name in subject.estimators}
     for batch in batches:
-        share = len(batch) / num_examples
+        weight = len(batch) / num_examples
         for name, gradient in _gradients(subject, baseline, batch, generator).items():
-            totals[name] = totals[name] + share * gradient
+            totals[name] = totals[name] + weight * gradient
     return totals
 
 
@@ -138,3 +139,31 @@ def _ascent(loss: Tensor, subject: Subject) -> Tensor:
     """Return the direction [P] in which a loss falls, for all trained weights of the actor in a row."""
     found = torch.autograd.grad(loss, subject.weights, retain_graph=True, materialize_grads=True)
     return -torch.cat([gradient.flatten() for gradient in found])
+
+
+@torch.no_grad()
+def fit_baseline(subject: Subject, batches: Sequence[Batch], generator: torch.Generator) -> LinearBaseline:
+    """Return the linear baseline b_t = w · s_t + c of least squares for samples of these examples.
+
+    A run with a critic has no linear baseline. This is the one that REINFORCE would have learnt in the end.
+    """
+    actor = subject.actor
+    # These samples are not used again: a baseline that has seen the sample it is subtracted from would bias it.
+    inputs, targets, num_tokens, num_wanted = [], [], 0, 1
+    while num_tokens < num_wanted:
+        for batch in batches:
+            memory = actor.encode(batch.sources, batch.source_mask)
+            rollout = sample_examples(subject, batch, memory, generator)
+            mask = rollout.sample.mask
+            inputs.append(rollout.sample.states[mask])
+            targets.append(losses.returns_to_go(rollout.rewards, mask)[mask])
+            num_tokens += len(targets[-1])
+            num_wanted = TOKENS_PER_WEIGHT * (inputs[-1].shape[1] + 1)
+    # In float64: tens of thousands of tokens are summed, and states may be nearly dependent, which gelsd can take.
+    states_NH, returns_N = torch.cat(inputs).cpu().double(), torch.cat(targets).cpu().double()
+    design = torch.cat([states_NH, torch.ones_like(states_NH[:, :1])], dim=1)
+    solution = torch.linalg.lstsq(design, returns_N[:, None], driver="gelsd").solution[:, 0]
+    baseline = LinearBaseline(states_NH.shape[1]).to(inputs[0].dtype)
+    baseline.linear.weight[0] = solution[:-1]
+    baseline.linear.bias[0] = solution[-1]
+    return baseline.to(actor.device)

@@ -82,13 +82,13 @@ def inspect_example(
     rewards = _rewards(reward_score, tokens, rewarded, special)
     best_TK, likeliest_TK = _leaders(values_TV, top), _leaders(probabilities_TV, top)
 
-    def candidate(step: int, number: int) -> report.Candidate:
-        text = _text_of(number, detokeniser.target_tokens, special)
-        return report.Candidate(text, values_TV[step, number].item(), probabilities_TV[step, number].item())
+    def candidate(step: int, token_id: int) -> report.Candidate:
+        text = _text_of(token_id, detokeniser.target_tokens, special)
+        return report.Candidate(text, values_TV[step, token_id].item(), probabilities_TV[step, token_id].item())
 
     steps = []
-    for step, number in enumerate(tokens):
-        chosen = candidate(step, number)
+    for step, token_id in enumerate(tokens):
+        chosen = candidate(step, token_id)
         steps.append(
             report.Step(
                 token=chosen.token,
@@ -105,7 +105,7 @@ def inspect_example(
         source=_texts_of(example.sources, detokeniser.source_tokens, special),
         reference=_texts_of(example.references, detokeniser.target_tokens, special),
         steps=tuple(steps),
-        prediction=detokeniser.target_text([number for number in tokens if number not in special.end]),
+        prediction=detokeniser.target_text([token_id for token_id in tokens if token_id not in special.end]),
         score_name=reward_score.name,
         title=title,
         note=note,
@@ -134,15 +134,15 @@ def _rewards(reward_score: RewardScore, tokens: Sequence[int], example: Batch, s
 
 
 def _leaders(scores_TV: Tensor, top: int) -> list[list[int]]:
-    """Return the numbers of the `top` tokens of each step, the first first."""
+    """Return the ids of the `top` tokens of each step, the first first."""
     leaders: list[list[int]] = scores_TV.topk(min(top, scores_TV.shape[1]), dim=1).indices.tolist()
     return leaders
 
 
 def _texts_of(tokens: Tensor, tokens_of: TokensOf, special: SpecialTokens) -> tuple[str, ...]:
-    return tuple(_text_of(number, tokens_of, special) for number in tokens[0].tolist())
+    return tuple(_text_of(token_id, tokens_of, special) for token_id in tokens[0].tolist())
 
 
-def _text_of(number: int, tokens_of: TokensOf, special: SpecialTokens) -> str:
+def _text_of(token_id: int, tokens_of: TokensOf, special: SpecialTokens) -> str:
     """Return the text of one token; asked for one by one, for vocabularies stop at the end token."""
-    return report.END if number in special.end else tokens_of([number])[0]
+    return report.END if token_id in special.end else tokens_of([token_id])[0]

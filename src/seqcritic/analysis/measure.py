@@ -7,7 +7,7 @@ One *draw* is one sample for each of K fixed examples; an estimator turns it int
 and all figures are of g: variance tr Cov(g), bias b = E g − ∇V, mean squared error ‖b‖² + tr Cov(g). M samples for each
 example, averaged, divide the variance by M, exactly, and leave the bias as it is. The truth is the mean of the
 unbiased estimator with the least variance; draws go on until that mean's own error, √(tr Cov / draws), is a small
-share of ‖∇V‖, or their largest number is reached.
+fraction of ‖∇V‖, or their largest number is reached.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def measure(
     while True:
         for _ in range(moments.num_groups):
             moments.add(draw_gradients(subject, baseline, batches, generator))
+        # A look costs all products of the groups, so that looks grow further apart.
         if moments.num_draws < max(look, 2 * moments.num_groups):
             continue
         truth = find_truth(moments)
@@ -80,17 +81,18 @@ def find_truth(moments: Moments) -> str:
 
 
 def gradient_error(moments: Moments, truth: str) -> float:
-    """Return √(tr Cov / draws) / ‖∇V‖: how far the mean is from the true gradient, as a share of its length."""
+    """Return √(tr Cov / draws) / ‖∇V‖: how far the mean is from the true gradient, as a fraction of its length."""
 
     def square(products: Products) -> Figures:
         return {"error": _ratio(products.variance(truth) / moments.num_draws, products.product(truth, truth))}
 
     found = moments.estimate(square)["error"].value
+    # A variance estimated below 0 says that there are too few draws, not that the mean is exact.
     return math.sqrt(found) if found >= 0 else math.inf
 
 
 def summarise(moments: Moments, truth: str, followed: str) -> Measurement:
-    """Return all figures of what was drawn; samples are counted against those of the estimator that is followed."""
+    """Return all figures of the draws; `followed` is the estimator of which one sample is the unit of `samples`."""
     square = moments.estimate(lambda products: {"square": products.product(truth, truth)})["square"].value
     rows = []
     for name in moments.names:
@@ -138,6 +140,7 @@ def _figures(products: Products, name: str, truth: str, followed: str) -> Figure
 
 def _error(products: Products, name: str, truth: str, samples: int) -> float:
     """‖b‖² + tr Cov / M, over ‖∇V‖²; the bias of an unbiased estimator is 0."""
+    # What was measured of a bias that is 0 is noise, and would be counted as error.
     bias_square = 0.0 if name in UNBIASED else max(products.difference(name, truth), 0.0)
     return _ratio(bias_square + products.variance(name) / samples, products.product(truth, truth))
 

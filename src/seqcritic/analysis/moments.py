@@ -55,6 +55,7 @@ class Moments:
 
     def __init__(self, names: Sequence[str], num_weights: int, dtype: torch.dtype) -> None:
         self.names = tuple(names)
+        # Group means are all that is kept of the gradients, and still G times the weights of the actor.
         affordable = MEMORY_BYTES // (len(self.names) * num_weights * dtype.itemsize)
         self.num_groups = max(FEWEST_GROUPS, min(NUM_GROUPS, affordable))
         self.sums = torch.zeros(len(self.names), self.num_groups, num_weights, dtype=dtype)
@@ -67,6 +68,7 @@ class Moments:
         for index, name in enumerate(self.names):
             gradient = gradients[name].cpu()
             self.sums[index, group] += gradient
+            # In float64: squares of millions of small weights are summed over thousands of draws.
             self.squares[index, group] += gradient.double().square().sum().item()
         self.num_draws += 1
 
@@ -77,6 +79,7 @@ class Moments:
         products, squares = self._group_products()
         everything = np.arange(self.num_groups)
         whole = figures(self._products_of(products, squares, everything))
+        # Groups, not draws, are left out: the products of groups are at hand, the draws are gone.
         parts = [figures(self._products_of(products, squares, np.delete(everything, left))) for left in everything]
         return {
             name: Figure(value, jackknife_error(np.array([part[name] for part in parts])))
@@ -98,6 +101,7 @@ class Moments:
         """Return the moments as the groups [K] tell them."""
         chosen = products[:, groups][:, :, :, groups]
         count = len(groups)
+        # Without i = j: a group's product with itself has its own noise's length in it.
         together = chosen.sum(axis=(1, 3)) - np.einsum("eifi->ef", chosen)
         return Products(self.names, together / (count * (count - 1)), squares[:, groups].mean(axis=1))
 

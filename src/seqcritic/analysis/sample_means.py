@@ -1,4 +1,4 @@
-"""What samples alone tell of a critic: the mean return, and the share of its variance that the critic explains.
+"""What samples alone tell of a critic: the mean return, and the fraction of its variance that the critic explains.
 
     explained = 1 − Var(G_t − Q̂(ŷ_t)) / Var(G_t),   for a value function 1 − Var(G_t − V_t) / Var(G_t)
 
@@ -19,7 +19,7 @@ from seqcritic.analysis.state_values import StateValues, ask
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.methods.losses import returns_to_go
-from seqcritic.methods.policy_evaluation import CriticTraining, share_explained
+from seqcritic.methods.policy_evaluation import CriticTraining, fraction_explained
 from seqcritic.report.diagnosis import Figure
 from seqcritic.settings.methods import MethodSettings
 
@@ -50,7 +50,7 @@ def _measure(
         rollout = sample_examples(subject, batch, actor.encode(batch.sources, batch.source_mask), generator)
         mask, returns = rollout.sample.mask, returns_to_go(rollout.rewards, rollout.sample.mask)
         predicted = ask(critic, rollout.sample.tokens, mask, batch).to(returns.dtype)
-        return rollout.measurements(batch) | {EXPLAINED: share_explained(predicted[mask], returns[mask])}
+        return rollout.measurements(batch) | {EXPLAINED: fraction_explained(predicted[mask], returns[mask])}
     networks = Networks(actor, critic=critic, target_critic=critic)
     return CriticTraining(settings, subject.score, subject.shaping)(networks, batch, generator, 0.0).measurements
 

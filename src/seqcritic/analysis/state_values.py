@@ -47,10 +47,10 @@ def ask(state_values: StateValues, tokens: Tensor, mask: Tensor, batch: Batch) -
             f"critic: values of {type(state_values).__name__} have the shape {list(found.shape)}; give one for each of "
             f"the tokens, {list(tokens.shape)}"
         )
-    counted = torch.where(mask, found.detach().to(tokens.device), 0.0)
-    if not bool(torch.isfinite(counted).all()):
+    known = torch.where(mask, found.detach().to(tokens.device), 0.0)
+    if not bool(torch.isfinite(known).all()):
         raise NonFiniteError("a value of the critic is not finite")
-    return counted
+    return known
 
 
 def require_causal(state_values: StateValues, tokens: Tensor, mask: Tensor, batch: Batch, num_tokens: int) -> None:
@@ -70,13 +70,14 @@ def look_ahead(state_values: StateValues, score: Score, special: SpecialTokens, 
 
     def values_of(batch: Batch, prefixes: Tensor, steps: Tensor, tokens: Tensor) -> Tensor:
         repeats = tokens.shape[1]
-        many, places = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]  # [B · A, 1]
+        many, ends = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]  # [B · A, 1]
         positions = torch.arange(prefixes.shape[1] + 1, device=tokens.device)
         given = torch.nn.functional.pad(prefixes, (0, 1), value=special.padding).repeat_interleave(repeats, dim=0)
-        given = given.scatter(1, places, tokens.view(-1, 1)).where(positions <= places, special.padding)
-        following = ask(state_values, given, positions <= places + 1, many).gather(1, places + 1)
-        scores = prefix_scores(score, special, given, positions <= places, many).to(following.dtype)
-        before, after = scores.gather(1, places), scores.gather(1, places + 1)
+        # Each prefix with one candidate token at its end; what the sample had after it is gone.
+        given = given.scatter(1, ends, tokens.view(-1, 1)).where(positions <= ends, special.padding)
+        following = ask(state_values, given, positions <= ends + 1, many).gather(1, ends + 1)
+        scores = prefix_scores(score, special, given, positions <= ends, many).to(following.dtype)
+        before, after = scores.gather(1, ends), scores.gather(1, ends + 1)
         is_end = special.is_end(tokens.view(-1, 1))
         # Without shaping the end earns the whole score, and V of all others is a forecast of it.
         worth = (

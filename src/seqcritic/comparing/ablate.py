@@ -125,6 +125,7 @@ def ablation_rows(settings: Settings, chosen: Sequence[Override]) -> tuple[Row, 
         raise UserError("start.critic: every row of an ablation trains a critic of its own; leave it out")
     baseline = Row(BASELINE, METHOD, own_critic=True)
     own = flatten(baseline.settings(settings).model_dump(mode="json"))
+    # A row with the recipe's own value is the baseline and is not trained twice.
     changed = [row for row in chosen if own[row.key] != row.value]
     return baseline, *(Row(row.name, METHOD, {row.key: row.value}, own_critic=True) for row in changed)
 
@@ -133,6 +134,7 @@ def _gather_row(row: Override, folders: Sequence[Path], is_baseline: bool, highe
     """Return the figures of a row; those of a seed whose critic diverged are not numbers."""
     valid = [_valid_scores(folder) for folder in folders]
     better = max if higher_is_better else min
+    # At update 0 every row is the shared actor: counting it would hide a row that only gets worse.
     after = [[score for update, score in scores.items() if update > 0] for scores in valid]
     return AblationRow(
         name=row.name,

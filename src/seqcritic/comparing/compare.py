@@ -12,6 +12,7 @@ from typing import Any
 from seqcritic.comparing.costs import describe_costs, own_costs, rows_with_costs, with_costs
 from seqcritic.comparing.gather import compare_experiments
 from seqcritic.comparing.jobs import Jobs
+from seqcritic.comparing.on_ray import placed_on
 from seqcritic.comparing.plan import budget, check_budget, plan_runs, run_settings
 from seqcritic.comparing.rows import Row, method_rows, own_rows
 from seqcritic.contracts.task import Task
@@ -26,6 +27,7 @@ from seqcritic.report.headline import list_caveats
 from seqcritic.report.pages import render_page
 from seqcritic.report.tables import open_console
 from seqcritic.report.terminal import terminal_plot
+from seqcritic.settings.data import OBJECT
 from seqcritic.settings.io import set_leaf, settings_from, to_yaml
 from seqcritic.settings.tree import Settings
 from seqcritic.training.parts import recipe_task
@@ -44,6 +46,7 @@ def compare(
     jobs: int = 1,
     from_scratch: bool = False,
     rows: Mapping[str, Mapping[str, Any]] | None = None,
+    on: str | None = None,
 ) -> tuple[Comparison, Path]:
     """Train the methods and rows, evaluate them on test, and write table, curves and report into `out`.
 
@@ -51,7 +54,8 @@ def compare(
     {"half": {"method.correction": 0.5}, "full": {"method.correction": 1.0}}.
 
     Costs of updates that the settings do not give are measured first. Calling it again with the same settings resumes,
-    with the costs measured before. Each run is a process of its own with settings.threads threads.
+    with the costs measured before. Each run is a process of its own with settings.threads threads, on this machine or,
+    where `on` is `ray` or `ray://HOST:PORT`, on those of a Ray cluster that share the folder (docs/scaling.md).
     """
     folder = Path(out)
     if from_scratch:
@@ -61,7 +65,7 @@ def compare(
     chosen = (*method_rows(methods), *own_rows(settings, rows or {}))
     if not chosen:
         raise UserError("methods: name at least one method, for example likelihood or actor-critic, or give a row")
-    trained = train_rows(settings, chosen, num_seeds, folder, jobs)
+    trained = train_rows(settings, chosen, num_seeds, folder, jobs, on=on)
     differ = [str(row) for row in chosen if row.overrides]
     comparison = compare_experiments(
         trained.folders,
@@ -102,27 +106,42 @@ def train_rows(
     jobs: int,
     split: str = "test",
     may_diverge: bool = False,
+    on: str | None = None,
 ) -> TrainedRows:
-    """Train what rows share and then each of them with equal compute; what is finished in the folder is kept.
+    """Train the shared actor and critics, then every row with equal compute; finished runs of the folder are kept.
 
     The split they will be evaluated on is read first: a wrong path is told before anything starts.
     """
     set_up_logging()
-    task = recipe_task(settings, logging.INFO)
-    if in_epochs(settings):
-        settings = in_updates(settings, task.epoch_size)  # budgets are counted in updates
-    own = {row.label: row.settings(settings) for row in rows}
-    task.fingerprint()
-    task.evaluation_set(split)
-    _check_scores(settings, own, task)
-    methods = tuple(dict.fromkeys(row.method for row in rows))
-    costed = with_costs(settings, methods, folder, task)
-    rows = rows_with_costs(costed, rows, folder, task)
-    check_budget(costed, rows)
-    runs = plan_runs(costed, rows, num_seeds, folder)
-    Jobs(runs, lambda run: own_costs(run_settings(costed, run), settings), jobs, may_diverge).run()
+    _require_described(settings)
+    with placed_on(on) as start:  # that nobody answers there is told before anything is read or written
+        task = recipe_task(settings, logging.INFO)
+        if in_epochs(settings):
+            settings = in_updates(settings, task.epoch_size)  # budgets are counted in updates
+        own = {row.label: row.settings(settings) for row in rows}
+        task.fingerprint()
+        task.evaluation_set(split)
+        _check_scores(settings, own, task)
+        methods = tuple(dict.fromkeys(row.method for row in rows))
+        costed = with_costs(settings, methods, folder, task)
+        rows = rows_with_costs(costed, rows, folder, task)
+        check_budget(costed, rows)
+        runs = plan_runs(costed, rows, num_seeds, folder)
+        Jobs(runs, lambda run: own_costs(run_settings(costed, run), settings), jobs, may_diverge, start).run()
     folders = {row.label: [run.folder for run in runs if run.row == row and not run.is_pre_training] for row in rows}
     return TrainedRows(folders, costed, describe_costs(settings, costed, rows))
+
+
+def _require_described(settings: Settings) -> None:
+    """Refuse parts that were passed as objects: the processes of a comparison build every part from the settings."""
+    kinds = {"actor": settings.actor.kind, "critic": settings.critic.kind, "score": settings.score.name}
+    for name, kind in (kinds | {"task": settings.data.task}).items():
+        if kind == OBJECT:
+            raise UserError(
+                f"{name}: compare trains in processes of their own, which cannot be given an object; name a class or "
+                "function of a module that can be imported (docs/own), or train the runs by Trainer and give what it "
+                "returns to compare_runs"
+            )
 
 
 def _check_scores(settings: Settings, own: Mapping[str, Settings], task: Task) -> None:

@@ -29,7 +29,7 @@ FEWEST_ROUNDS = 5
 
 
 def with_costs(settings: Settings, labels: Sequence[str], folder: Path, task: Task) -> Settings:
-    """Return the settings with the cost of every update that a comparison of these methods counts.
+    """Return the settings with the cost of an update of each of these methods, and of the critic.
 
     What compare.costs gives is taken, the rest is read from the folder, and what is in neither is measured and written
     there.
@@ -37,6 +37,7 @@ def with_costs(settings: Settings, labels: Sequence[str], folder: Path, task: Ta
     wanted = [name for name in needed_costs(settings, labels) if name not in settings.compare.costs]
     costs = _find_costs(folder, wanted, lambda missing: _measure(settings, missing, task))
     tree = settings.model_dump(mode="json")
+    # Through validation again: a file that somebody has edited could hold a cost of 0 or text.
     tree["compare"]["costs"] |= costs
     try:
         return settings_from(tree)
@@ -61,7 +62,7 @@ def rows_with_costs(settings: Settings, rows: Sequence[Row], folder: Path, task:
 
 
 def _unknown_costs(settings: Settings, row: Row) -> dict[str, tuple[Settings, str]]:
-    """Return the settings of a row and whose cost its own replaces, by the name in the file, where it gives none."""
+    """Return, by their names in the file, the costs that a row does not give: its settings and the cost varied."""
     own = row.settings(settings)
     names = {str(row): row.method} | ({f"{row} (critic)": CRITIC} if row.own_critic and critic_of(own) else {})
     return {name: (own, cost) for name, cost in names.items() if f"compare.costs.{cost}" not in row.overrides}
@@ -72,13 +73,13 @@ def own_costs(run: Settings, given: Settings) -> Settings:
 
     Another method, added to a comparison later, then leaves the settings of the runs before it as they were.
     """
-    counted = {CRITIC} if run.method.needs_critic else set()
+    used = {CRITIC} if run.method.needs_critic else set()
     if run.phases.train.updates:
-        counted.add(run.method.label)
+        used.add(run.method.label)
     tree = run.model_dump(mode="json")
     costs = tree["compare"]["costs"]
     tree["compare"]["costs"] = {
-        name: cost for name, cost in costs.items() if name in given.compare.costs or name in counted
+        name: cost for name, cost in costs.items() if name in given.compare.costs or name in used
     }
     return settings_from(tree)
 
@@ -88,13 +89,14 @@ def needed_costs(settings: Settings, labels: Sequence[str]) -> list[str]:
     names = list(labels)
     if any(critic_of(with_method(settings, label)) for label in labels):
         names.append(CRITIC)
+    # Without a budget that of the paper's method is everybody's, and needs its costs.
     if settings.compare.budget is None:
         names += [CRITIC, BUDGET_METHOD]
     return [name for name in dict.fromkeys(names) if name != UNIT]
 
 
 def describe_costs(given: Settings, settings: Settings, rows: Sequence[Row]) -> str:
-    """Return which costs were counted with, and where each is from."""
+    """Return a sentence that lists the costs used and says which were measured."""
 
     def write(names: list[str]) -> str:
         return ", ".join(f"{name} {settings.compare.cost(name):.2f}" for name in names)
@@ -111,10 +113,11 @@ def describe_costs(given: Settings, settings: Settings, rows: Sequence[Row]) -> 
 
 
 def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], dict[str, float]]) -> dict[str, float]:
-    """Return costs by name: those the folder keeps and, measured and kept there from now on, the others."""
+    """Return costs by name from the folder's file; those it lacks are measured and added to it."""
     path = folder / COSTS_FILE
     stored = _read(path) if wanted else {}
     if missing := [name for name in wanted if name not in stored]:
+        # Measured once for all that is missing, in turns: a busy minute then slows all of them alike.
         stored |= measure(missing)
         _write(path, stored)
     return {name: stored[name] for name in wanted}
@@ -123,12 +126,14 @@ def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], 
 def _measure(
     settings: Settings, names: list[str], task: Task, variants: Mapping[str, tuple[Settings, str]] | None = None
 ) -> dict[str, float]:
-    """Return the costs of these updates, those of methods relative to likelihood's.
+    """Measure the costs of updates by name, in updates of likelihood.
 
     Variants have settings of their own and are timed beside what they vary, whose cost is known.
     """
     rows = {name: each for name, each in (variants or {}).items() if name in names}
     timed = [*dict.fromkeys(cost for _, cost in rows.values() if cost != UNIT), *names]
+    # A fresh actor writes to the maximum length, a trained one stops: costs are measured with answers as long as they
+    # will be.
     warm_up = min(WARM_UP_UPDATES, 1 + settings.phases.actor.updates // 10)
     rounds = min(ROUNDS, max(FEWEST_ROUNDS, settings.phases.train.updates // 20))
     log.info(f"measuring what an update costs here: {', '.join([UNIT, *timed])}")

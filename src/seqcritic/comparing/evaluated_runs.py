@@ -15,6 +15,7 @@ from seqcritic.evaluation.bootstrap import interval, paired_p_value
 from seqcritic.evaluation.run import RunEvaluation
 from seqcritic.evaluation.stored import StoredEvaluations
 from seqcritic.report.comparison import BeamScore
+from seqcritic.training.model import Model
 from seqcritic.training.run_folder import read_settings
 
 
@@ -23,6 +24,7 @@ class EvaluatedRun:
     """One run on its test set: greedily and, where asked for, by beam search with the ρ tuned for it."""
 
     folder: Path
+    score: Score
     greedy: RunEvaluation
     beam: RunEvaluation | None
     search: Search
@@ -38,14 +40,15 @@ class TestScore(TypedDict):
     seed_scores: tuple[float, ...]
 
 
-def evaluate_run(folder: Path, label: str, beam: int | None, overrides: Sequence[str] = ()) -> EvaluatedRun:
+def evaluate_run(run: Path | Model, label: str, beam: int | None, overrides: Sequence[str] = ()) -> EvaluatedRun:
     """Evaluate a run, as far as it has not been evaluated before; progress is shown with the run's label."""
-    stored = StoredEvaluations(folder, f"{label}, seed {read_settings(folder).seed}", overrides)
-    greedy = stored.on_test()
+    folder = run.place if isinstance(run, Model) else run
+    stored = StoredEvaluations(run, f"{label}, seed {read_settings(folder).seed}", overrides)
+    greedy, score = stored.on_test(), stored.model.score
     if beam is None:
-        return EvaluatedRun(folder, greedy, None, GREEDY)
+        return EvaluatedRun(folder, score, greedy, None, GREEDY)
     search = stored.tuned(beam)
-    return EvaluatedRun(folder, greedy, stored.on_test(search), search)
+    return EvaluatedRun(folder, score, greedy, stored.on_test(search), search)
 
 
 def greedy_score(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRun], metric: Score) -> TestScore:
@@ -70,7 +73,7 @@ def have_same_seeds(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRu
 
 
 def signature_of_tuned(runs: Sequence[EvaluatedRun]) -> str:
-    """Return the signature of a beam search for runs each of which has its own length reward."""
+    """Return the beam signature of runs with a tuned length reward each: `rho:tuned-on-valid` instead of a number."""
     if runs[0].beam is None:
         return ""
     parts = runs[0].beam.signature.split("|")

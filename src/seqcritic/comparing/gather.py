@@ -12,7 +12,7 @@ import numpy as np
 from seqcritic.comparing.evaluated_runs import EvaluatedRun, beam_score, evaluate_run, greedy_score, signature_of_tuned
 from seqcritic.comparing.rows import CRITICS, Row
 from seqcritic.errors import UserError
-from seqcritic.evaluation.evaluate import build_score, without_surrogate
+from seqcritic.evaluation.evaluate import without_surrogate
 from seqcritic.evaluation.run import RunEvaluation
 from seqcritic.files import unseal
 from seqcritic.progress import set_up_logging
@@ -20,7 +20,7 @@ from seqcritic.report.comparison import Comparison, Curve, Example, MethodRow, P
 from seqcritic.settings.io import WITHOUT_EFFECT_ON_TRAINING, flatten, relative_to_folder, to_yaml
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.environment import environment
-from seqcritic.training.model import find_weights
+from seqcritic.training.model import Model, find_weights
 from seqcritic.training.run_folder import CONFIG_FILE, read_settings
 from seqcritic.training.tracking import Record, read_metrics
 
@@ -29,35 +29,44 @@ NUM_EXAMPLES = 20
 EXPLAINED = "held_out_explained_variance"
 
 
-def comparison_of_runs(
-    folders: Sequence[Path],
+def compare_runs(
+    runs: Sequence[str | Path | Model],
     beam: int | None = None,
     overrides: Sequence[str] = (),
 ) -> Comparison:
-    """Return the comparison in a folder, or evaluate runs; those that differ by their seed alone are one row.
+    """Evaluate finished runs on their test set and put them side by side; those of different seeds are one row.
+
+    A run is a folder, or a model loaded from one, as `Trainer.train` and `load_model` return it: with the parts that
+    were passed from Python, which its folder may not describe. One folder of a comparison is that comparison.
 
     With overrides, `data.key=value`, the runs or those of the comparison are evaluated on other text than their own.
     """
+    models = {run.place: run for run in runs if isinstance(run, Model)}
+    folders = [run.place if isinstance(run, Model) else Path(run) for run in runs]
     if len(folders) != 1 or not (folders[0] / "comparison.json").is_file():
-        return compare_experiments(_experiments(folders), beam, overrides=overrides)
+        experiments = {
+            label: [models.get(folder, folder) for folder in members]
+            for label, members in _experiments(folders).items()
+        }
+        return compare_experiments(experiments, beam, overrides=overrides)
     stored = _read(folders[0] / "comparison.json")
     if not overrides:
         return stored
-    experiments = {row.label: _runs_of_row(folders[0], row.label) for row in stored.rows}
-    if not all(experiments.values()):
+    found = {row.label: _runs_of_row(folders[0], row.label) for row in stored.rows}
+    if not all(found.values()):
         raise UserError(f"{folders[0]} holds no runs; other text than theirs can only be evaluated where they are")
-    return compare_experiments(experiments, beam, stored.title, stored.configuration, stored.notes, overrides=overrides)
+    return compare_experiments(found, beam, stored.title, stored.configuration, stored.notes, overrides=overrides)
 
 
 def _runs_of_row(folder: Path, label: str) -> list[Path]:
-    """Return the runs of one row of a comparison; beside a critic of its own a row has a folder above its run."""
+    """Return the runs of one row of a comparison; a row with its own critic has both in a folder of its own."""
     above = glob.escape(Row(label, label).folder)
     found = [path.parent for below in ("", "*/") for path in folder.glob(f"seed-*/{above}/{below}{CONFIG_FILE}")]
     return sorted(path for path in found if path.name not in CRITICS)
 
 
 def compare_experiments(
-    experiments: Mapping[str, Sequence[Path]],
+    experiments: Mapping[str, Sequence[Path | Model]],
     beam: int | None = None,
     title: str = "",
     configuration: str = "",
@@ -66,17 +75,15 @@ def compare_experiments(
 ) -> Comparison:
     """Evaluate the runs of each experiment, one for each seed, on their test set and put the experiments side by side.
 
-    With `beam`, they are judged by beam search of that width too; with overrides, on other text.
+    With `beam`, they are evaluated by beam search of that width too; with overrides, on other text.
     """
     set_up_logging()
-    groups = {
-        label: [evaluate_run(folder, label, beam, overrides) for folder in runs] for label, runs in experiments.items()
-    }
+    groups = {label: [evaluate_run(run, label, beam, overrides) for run in runs] for label, runs in experiments.items()}
     evaluated = [run for group in groups.values() for run in group]
     signatures = {run.greedy.signature for run in evaluated}
     if len({without_surrogate(each) for each in signatures}) > 1:
         raise UserError(
-            "the runs were not judged by the same score on the same text, so they cannot stand in one table; "
+            "the runs were not evaluated by the same score on the same text, so they cannot stand in one table; "
             f"name those that were: {' and '.join(sorted(signatures))}"
         )
     groups = {label: sorted(group, key=lambda run: read_settings(run.folder).seed) for label, group in groups.items()}
@@ -85,7 +92,7 @@ def compare_experiments(
     return Comparison(
         title=title or first.name,
         score_name=evaluated[0].greedy.score_name,
-        lower_is_better=not build_score(first).higher_is_better,
+        lower_is_better=not evaluated[0].score.higher_is_better,
         signature=_join_signatures(signatures),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
@@ -118,8 +125,8 @@ def _join_signatures(signatures: set[str]) -> str:
 
 
 def _surrogate_note(run: EvaluatedRun) -> str:
-    """Say what a run was rewarded for where that is not the score of the table; nothing where it is."""
-    name, _, unit = build_score(read_settings(run.folder)).surrogate.partition(":")
+    """Return a note that names the surrogate a run was rewarded by; empty if it was the score of the table."""
+    name, _, unit = run.score.surrogate.partition(":")
     reported = run.greedy.score_name
     return f"Rewards are paid by a surrogate, {name} in {unit}; what is reported is {reported}." if name else ""
 
@@ -144,7 +151,7 @@ def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:
 def _row(label: str, group: list[EvaluatedRun], baseline: list[EvaluatedRun], is_baseline: bool) -> MethodRow:
     """Average a method's seeds; the interval is over sentences, the test against the baseline over seeds as well."""
     settings = read_settings(group[0].folder)
-    metric = build_score(settings)
+    metric = group[0].score
     others = [] if is_baseline else baseline
     progress = [read_description(find_weights(run.folder))["progress"] for run in group]
     return MethodRow(
@@ -165,7 +172,7 @@ def _num_updates(folder: Path) -> int:
 
 
 def _curve(label: str, folder: Path, field: str) -> Curve:
-    """Return the scores in a field for the method itself, or for the pre-training where there is nothing else."""
+    """Return the curve of a field of the metrics: of joint training, or of pre-training if there was no other."""
     records = [record for record in read_metrics(folder) if field in record]
     chosen = [record for record in records if record["phase"] == "train"] or records
     points = tuple(Point(record["compute"], record["update"], record[field]) for record in chosen)
@@ -173,7 +180,7 @@ def _curve(label: str, folder: Path, field: str) -> Curve:
 
 
 def critic_curve(label: str, folder: Path) -> Curve | None:
-    """Return the share explained over a run and, where its critic is another run's, over that one's critic phase."""
+    """Return the fraction explained over a run and, where its critic is another run's, over that one's critic phase."""
     settings = read_settings(folder)
     records = _with_critic(folder)
     if not records:
@@ -187,15 +194,15 @@ def critic_curve(label: str, folder: Path) -> Curve | None:
 
 
 def explained_at_start(folders: Sequence[Path]) -> float | None:
-    """Return the share explained when joint training began, the mean over runs, or None where no critic trains."""
-    shares = [
+    """Return the fraction explained when joint training began, the mean over runs, or None where no critic trains."""
+    explained = [
         record[EXPLAINED]
         for folder in folders
         for record in _with_critic(folder)
         if record["phase"] == "train"
         if record["update"] == 0
     ]
-    return sum(shares) / len(shares) if shares else None
+    return sum(explained) / len(explained) if explained else None
 
 
 def _with_critic(folder: Path) -> list[Record]:
@@ -203,7 +210,7 @@ def _with_critic(folder: Path) -> list[Record]:
 
 
 def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
-    """Return sentences spread evenly over the test set, chosen by their place alone."""
+    """Return sentences spread evenly over the test set, chosen by their position alone."""
     first = next(iter(evaluations.values()))
     rows = np.unique(np.linspace(0, len(first.sources) - 1, NUM_EXAMPLES).astype(int))
     return tuple(
@@ -211,6 +218,7 @@ def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
             first.sources[row],
             first.references[row],
             {label: evaluation.predictions[row] for label, evaluation in evaluations.items()},
+            () if first.further_references is None else first.further_references[row],
         )
         for row in rows
     )

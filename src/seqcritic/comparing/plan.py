@@ -119,7 +119,7 @@ def check_budget(settings: Settings, rows: Sequence[Row]) -> None:
 
 
 def _affordable(given: float, own: Settings, spent: float) -> int:
-    """Return how many updates of a row a budget leaves after what was spent on its critic."""
+    """Return the updates that a row can make with what its critic's pre-training leaves of the budget."""
     label = own.method.label
     updates = round((given - spent) / own.compare.cost(label))
     if updates < 1:

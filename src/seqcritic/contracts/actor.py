@@ -33,9 +33,16 @@ State: TypeAlias = Any
 Masks: TypeAlias = Any
 
 
+class PageNetwork(NamedTuple):
+    """A network for a page that computes it in the browser: what report/playground/network.js has to know of it."""
+
+    facts: dict[str, Any]  # JSON
+    tensors: dict[str, Tensor]
+
+
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Tokens that are no part of an answer: what ends it, what stands after the end, what stands for the unknown."""
+    """The ids of the begin, end, padding and unknown tokens; several tokens may end an answer."""
 
     end: tuple[int, ...]
     padding: int
@@ -60,6 +67,7 @@ class SpecialTokens:
     def up_to_end(self, tokens: Tensor) -> Tensor:
         """True [B, T] up to and including the first end token of tokens [B, T]."""
         ends = self.is_end(tokens)
+        # No end before this position; the end itself still counts.
         return ends.cumsum(dim=1) - ends.long() == 0
 
     def ordinary(self, num_tokens: int) -> Tensor:
@@ -99,7 +107,7 @@ class LengthLimits:
         return (self.factor * lengths.cpu().double() + 1e-9).long().to(lengths.device) + self.extra
 
     def signature(self) -> list[str]:
-        """What a score's signature says of it: nothing of the usual limits, nor of training."""
+        """The parts of a score's signature that name these limits; none for the usual ones."""
         usual = LengthLimits()
         if (self.factor, self.extra) == (usual.factor, usual.extra):
             return []
@@ -125,7 +133,7 @@ class OutputLayer(Protocol):
 
 
 class Searcher(Protocol):
-    """An actor that goes on with many hypotheses of each example at once; what it returns is its own."""
+    """Steps many hypotheses of each example at once, for beam search. Only the searcher looks into what it returns."""
 
     def start(self) -> Any:
         """One hypothesis for each example, before its first token."""
@@ -140,7 +148,7 @@ class Searcher(Protocol):
         ...
 
     def keep(self, examples: Tensor) -> None:
-        """Drop all examples but those where a mask is True; the next step's parents are places before it."""
+        """Drop all examples but those where a mask is True; the next step's parents are positions before it."""
         ...
 
 
@@ -185,7 +193,7 @@ class Actor(nn.Module, ABC):
 
     @classmethod
     def build_codec(cls, settings: ActorSettings) -> Codec | None:
-        """The codec that the actor of these settings brings along; None: the data has its own."""
+        """The codec of the actor itself, as a pretrained model has one; None: the task's codec is used."""
         return None
 
     def save_pretrained(self, folder: Path) -> None:
@@ -238,6 +246,7 @@ class Actor(nn.Module, ABC):
         """
         state = self.start(memory)
         logits, views = [self.logits(state)], [self.view(state)]
+        # The last token is never consumed: there is nothing after it to be scored.
         for step in range(tokens.shape[1] - 1):
             state = self.step(memory, state, tokens[:, step])
             logits.append(self.logits(state))
@@ -254,7 +263,7 @@ class Actor(nn.Module, ABC):
         return self.logits_of(features).padded(), views
 
     def output_layer(self) -> OutputLayer | None:
-        """The layer that makes logits of features, where there is such a one; sums over V are then fused with it."""
+        """The linear layer that makes logits of features; None if there is none. Sums over V are fused with it."""
         return None
 
     def token_vectors(self) -> Tensor | None:
@@ -273,20 +282,24 @@ class Actor(nn.Module, ABC):
         """Weights [B, T, S] with which token t of tokens [B, T] looked at the source, to be shown; None: not known."""
         return None
 
+    def for_page(self) -> PageNetwork | None:
+        """What a page needs to compute the actor in the browser; None: no page knows its equations."""
+        return None
+
     def sharpen(self, factor: float) -> None:
         """Multiply all logits from now on: p becomes p^factor over its sum, the likeliest token stays the likeliest."""
         raise UserError(f"method.sharpening: {type(self).__name__} cannot be sharpened; leave it 1")
 
 
 class Live(NamedTuple):
-    """BeamDecoder of a stepping searcher: their states, and the example of each, as a row of the memory."""
+    """The live hypotheses of a stepping searcher: their states, and the example of each, as a row of the memory."""
 
     state: State
     examples: Tensor  # [R * W]
 
 
 class SteppingSearcher:
-    """The hypotheses of a search by the actor's own steps, each with a memory of its own."""
+    """The default searcher: every hypothesis is stepped by the actor as a row of its own."""
 
     def __init__(self, actor: Actor, memory: Memory) -> None:
         self.actor, self.memory = actor, memory
@@ -299,6 +312,7 @@ class SteppingSearcher:
     def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:
         """The hypotheses that continue those at positions `parents` with `tokens`, both [R * W]."""
         examples = live.examples[parents]
+        # A copy of the memory for every hypothesis at every step: right for any actor, and why fast ones override this.
         state = self.actor.step(rows.select(self.memory, examples), rows.select(live.state, parents), tokens)
         return Live(state, examples)
 

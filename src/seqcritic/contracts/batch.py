@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Text = TypeVar("Text")
 EVALUATION_BATCH = 256
 EVALUATION_POSITIONS = 1 << 14
+FEATURE_BATCH = 16  # sources that are features: half a minute of sound has a quarter of a million numbers
 ENDS_AND_PADS = SpecialTokens(end=(0,), padding=0)
 """One id that ends an answer and also pads, as our own vocabularies have it."""
 
@@ -67,10 +68,10 @@ class RawTexts:
         return self._read(self.read_references)
 
     def _read(self, read: Callable[[list[int]], list[Text]]) -> list[Text]:
-        """Return what stands at the rows; one that stands several times is read once."""
-        different, places = torch.unique(self.rows, return_inverse=True)
+        """Return the texts of the rows; each different row is read once."""
+        different, indices = torch.unique(self.rows, return_inverse=True)
         found = read(different.tolist())
-        return [found[place] for place in places.tolist()]
+        return [found[index] for index in indices.tolist()]
 
     def select(self, rows: Tensor) -> RawTexts:
         """Return those of some examples."""
@@ -180,7 +181,7 @@ def unpadded(tokens: Tensor, mask: Tensor) -> list[Tensor]:
 class EvaluationSet:
     """Fixed pairs to evaluate a model on: texts for the report and batches for the model, in the same order."""
 
-    batches: list[Batch]
+    batches: Sequence[Batch]
     sources: list[str]
     references: list[str]  # the first of each
     further_references: list[tuple[str, ...]] | None = None  # where any pair has more than one
@@ -191,6 +192,8 @@ class EvaluationSet:
         given, all_references = list(sources), _paired(sources, references)
         texts = RawTexts.of(given, all_references, codec.decode, codec.encode_references)
         firsts = codec.encode_references([own[0] for own in all_references])
+        if codec.num_source_tokens == 0:
+            return cls._of_texts(FeatureBatches(codec, given, firsts, texts), given, all_references)
         rows: list[Tensor] = []
         for first in range(0, len(given), EVALUATION_BATCH):
             rows += unpadded(*codec.encode_sources(given[first : first + EVALUATION_BATCH]))
@@ -211,7 +214,9 @@ class EvaluationSet:
         return cls._of_texts([batch], batch.texts.sources(), batch.texts.references())
 
     @classmethod
-    def _of_texts(cls, batches: list[Batch], sources: list[str], references: list[tuple[str, ...]]) -> EvaluationSet:
+    def _of_texts(
+        cls, batches: Sequence[Batch], sources: list[str], references: list[tuple[str, ...]]
+    ) -> EvaluationSet:
         further = [own[1:] for own in references]
         return cls(batches, sources, [own[0] for own in references], further if any(further) else None)
 
@@ -234,6 +239,31 @@ class EvaluationSet:
         if self.further_references is None:
             return [(reference,) for reference in self.references]
         return [(first, *more) for first, more in zip(self.references, self.further_references, strict=True)]
+
+
+class FeatureBatches(Sequence[Batch]):
+    """Batches whose features are asked for when a batch is: all at once they may be larger than the memory."""
+
+    def __init__(self, codec: Codec, sources: list[str], references: list[list[int]], texts: RawTexts) -> None:
+        self._codec, self._sources, self._references, self._texts = codec, sources, references, texts
+
+    def __len__(self) -> int:
+        return -(-len(self._sources) // FEATURE_BATCH)
+
+    @overload
+    def __getitem__(self, place: int) -> Batch: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Batch]: ...
+    def __getitem__(self, place: int | slice) -> Batch | list[Batch]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(len(self))[place]]
+        first = range(len(self))[place] * FEATURE_BATCH
+        last = min(first + FEATURE_BATCH, len(self._sources))
+        return Batch(
+            *self._codec.encode_sources(self._sources[first:last]),
+            *pad(self._references[first:last], self._codec.special),
+            self._texts.select(torch.arange(first, last, device="cpu")),
+        )
 
 
 def text_record(source: str, references: Sequence[str]) -> str:
@@ -262,12 +292,12 @@ def _paired(sources: Sequence[str], references: Sequence[References]) -> list[tu
 def _cut(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield where batches begin and end: so many pairs, or fewer if long ones would make the padded tensors large."""
     first, width = 0, 0
-    for place, own in enumerate(widths):
+    for index, own in enumerate(widths):
         wider = max(width, own)
-        size = place - first + 1
+        size = index - first + 1
         if size > 1 and (size > EVALUATION_BATCH or size * wider > EVALUATION_POSITIONS):
-            yield first, place
-            first, wider = place, own
+            yield first, index
+            first, wider = index, own
         width = wider
     if widths:
         yield first, len(widths)

@@ -83,7 +83,7 @@ class Codec(ABC):
         return line
 
     def cut(self, line: str) -> list[Piece]:
-        """A raw line in the pieces the model takes: here one, all of which counts; of an empty line, none."""
+        """The pieces of a raw line that the model reads one by one; here the whole line, and none of an empty one."""
         return [(line, slice(None))] if line.strip() else []
 
     def join(self, line: str, pieces: Sequence[Piece], predictions: Sequence[str], raw: bool) -> str:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from seqcritic.contracts.actor import Actor, Masks
+from seqcritic.contracts.actor import Actor, Masks, PageNetwork
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.parts import CriticSettings, OwnCriticSettings, ResidualOn, construct
 from seqcritic.errors import UserError
@@ -39,12 +39,13 @@ class Prefix(NamedTuple):
 
 
 class Held:
-    """A network that somebody refers to without owning it: a copy of the holder refers to the same one."""
+    """A pointer to a network that belongs to somebody else. Deep copies of the holder keep the same network."""
 
     def __init__(self, network: Any) -> None:
         self.network = network
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Held:
+        # A target critic is a deep copy; the actor whose vectors it reads must stay the one actor.
         return self
 
 
@@ -77,7 +78,7 @@ class Critic(nn.Module, ABC):
         return None
 
     def read(self, batch: Batch, masks: Masks | None = None) -> Memory:
-        """Read what a batch gives a critic: the references, unless a kind of critic reads more or less."""
+        """The memory of a batch: of its references, unless a kind of critic reads something else."""
         return self.encode(batch.references, batch.reference_mask, masks)
 
     @abstractmethod
@@ -103,6 +104,7 @@ class Critic(nn.Module, ABC):
 
     def start(self, memory: Memory, views: Tensor) -> State:
         """The state before the first token, with the actor's views [B, H]."""
+        # Values before a token never depend on it, so that any id may stand in for the one not yet chosen.
         unknown = torch.zeros(len(views), 1, dtype=torch.int64, device=views.device)
         return Prefix(unknown, views[:, None])
 
@@ -112,13 +114,18 @@ class Critic(nn.Module, ABC):
         return Prefix(known, torch.cat([state.views, views[:, None]], dim=1))
 
     def next_values(self, memory: Memory, state: State, columns: Columns | None = None) -> Values:
-        """Values of all tokens, or of columns and rest, after a state of B sequences; the rows are in their order."""
+        """Values of all next tokens, or of columns and rest, one row for each of the B sequences of a state."""
+        # The whole prefix is read again at every step: right for any critic, slow for long answers.
         everywhere = torch.ones_like(state.tokens, dtype=torch.bool)
         found = self.masked_values(memory, state.tokens, state.views, everywhere, columns)
         return Values.of_rows(found.packed.padded()[:, -1], found.columns)
 
     def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor | None:
         """Weights [B, T, U] with which position t of tokens [B, T] looked at the reference; None: not known."""
+        return None
+
+    def for_page(self) -> PageNetwork | None:
+        """What a page needs to compute the critic in the browser; None: no page knows its equations."""
         return None
 
     def initialise_from(self, actor: Actor) -> None:
@@ -143,6 +150,7 @@ class StateValueCritic(Critic):
     def masked_values(
         self, memory: Memory, predictions: Tensor, actor_states: Tensor, mask: Tensor, columns: Columns | None = None
     ) -> Values:
-        """The values of states, as ones that all tokens share."""
+        """Values of tokens that are all the value of their state."""
         found = self.masked_state_values(memory, predictions, actor_states, mask)
+        # Σ_a p(a) V = V: with one value for all tokens every sum of the methods is that of a baseline of states.
         return Values.of_states(found, self.num_tokens)

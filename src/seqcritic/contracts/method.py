@@ -83,7 +83,7 @@ class Method(ABC):
 
     @classmethod
     def temperature(cls, own: Section) -> float:
-        """Return τ, what the method's returns count an entropy of one nat for, from its own section."""
+        """Return τ, the weight of the policy's entropy (in nats) in the method's returns, from its own section."""
         return 0.0
 
     def updates(
@@ -100,7 +100,7 @@ class Method(ABC):
     def __call__(self, networks: Networks, batch: Batch, generator: torch.Generator, progress: float) -> Outcome:
         """Return the loss of a batch; all randomness comes from the generator.
 
-        `progress`: the share of the phase's updates already made, 0 at the first; schedules depend on it.
+        `progress`: the fraction of the phase's updates already made, 0 at the first; schedules depend on it.
         """
         raise NotImplementedError(f"{type(self).__qualname__} makes its losses in `updates`")
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,17 @@ def trained_weights(network: nn.Module) -> list[Tensor]:
     return [weight for name, weight in network.named_parameters() if name not in untrained]
 
 
+def copy_network(network: Network) -> Network:
+    """Return a copy with weights of its own, but for those that nothing trains: they are the same tensors."""
+    untrained = untrained_names(network)
+    shared: dict[int, object] = {id(each): each for name, each in network.named_parameters() if name in untrained}
+    if shared:
+        # What a network makes anew, tables of positions for example, is shared too; what is stored is a copy's own.
+        stored = network.state_dict()
+        shared |= {id(buffer): buffer for name, buffer in network.named_buffers() if name not in stored}
+    return copy.deepcopy(network, shared)
+
+
 @torch.no_grad()
 def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
     """θ' = γ θ + (1 − γ) θ' of the weights that are trained.
@@ -92,6 +107,7 @@ def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
     Buffers, such as running means or tables, are copied as they are.
     """
     ours, theirs = trained_weights(target), trained_weights(online)
+    # All weights in two calls: one by one, small tensors would cost more in calls than in arithmetic.
     torch._foreach_mul_(ours, 1 - rate)
     torch._foreach_add_(ours, theirs, alpha=rate)
     for own, their in zip(target.buffers(), online.buffers(), strict=True):

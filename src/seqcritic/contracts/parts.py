@@ -70,6 +70,15 @@ class CriticSettings(PartSettings):
             raise ValueError(f"critic.from_actor: a critic of kind '{self.kind}' cannot begin so; leave it false")
 
 
+def refuse_values_of_tokens(critic: CriticSettings) -> None:
+    """Raise ValueError where the settings of a critic of states ask for what critics of tokens alone have."""
+    if critic.from_actor or critic.residual_on != "none" or critic.columns is not None:
+        raise ValueError(
+            f"critic.kind: {critic.kind} values states, not tokens; leave critic.from_actor false, "
+            "critic.residual_on none and critic.columns null"
+        )
+
+
 class OwnActorSettings(ActorSettings):
     """An actor of one's own."""
 
@@ -83,7 +92,7 @@ class OwnCriticSettings(CriticSettings):
 
 
 def part_settings(values: Any, registry: Registry[Any], base: type[Part], own: type[Part]) -> Part:
-    """Return the section of a part, of the class that its kind has; `own` where that has none."""
+    """Validate the section of a part by the settings class of its kind, or by `own` if the kind has none."""
     if isinstance(values, base):
         return values
     kind = values.get("kind", base.model_fields["kind"].default) if isinstance(values, dict) else None
@@ -125,7 +134,7 @@ def part_class(registry: Registry[Kind], kind: str) -> type[Kind]:
 
 
 def construct(kind: type[Kind], arguments: dict[str, Any], generator: torch.Generator) -> Kind:
-    """Return an object of a user's own class; torch's own generator, from which it draws, is seeded by the run's."""
+    """Return an object of a user's own class. Its weights follow from the run's seed, by torch's own generator."""
     import torch
 
     with torch.random.fork_rng():

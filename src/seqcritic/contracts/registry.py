@@ -9,14 +9,13 @@ A name is known by one of three ways, and nothing is imported until it is asked 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from seqcritic.errors import UserError
+from seqcritic.errors import UserError, nearest
 
 if TYPE_CHECKING:
     # Reading a recipe asks for names only; torch, which the contracts import, takes seconds to load.
@@ -83,8 +82,7 @@ class Registry(Generic[Kind]):
 
     def nearest(self, name: str) -> str:
         """Return a hint at the known name that a wrong one may have meant, or nothing."""
-        close = difflib.get_close_matches(name, self.names(), n=1, cutoff=0.5)
-        return f" (did you mean '{close[0]}'?)" if close else ""
+        return nearest(name, self.names())
 
     def find(self, name: str) -> type[Kind]:
         """Return the class of a name; import it where that has not been done."""
@@ -153,7 +151,14 @@ ACTORS: Registry[Actor] = Registry(
     {"gru": "seqcritic.models.gru.actor", "huggingface": "seqcritic.models.hf.actor"},
 )
 CRITICS: Registry[Critic] = Registry(
-    "critic", "critic.kind", "seqcritic.critics", {"gru": "seqcritic.models.gru.critic"}
+    "critic",
+    "critic.kind",
+    "seqcritic.critics",
+    {
+        "gru": "seqcritic.models.gru.critic",
+        "gru-state": "seqcritic.models.gru.state_critic",
+        "prompted": "seqcritic.models.hf.prompted_critic",
+    },
 )
 TASKS: Registry[Task] = Registry(
     "task",

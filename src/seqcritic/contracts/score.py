@@ -1,6 +1,6 @@
 """The score's contract: what a model is trained for and what is reported of it, one object.
 
-`score` judges whole predictions, `prefix_scores` every prefix, from which rewards are made; `lookahead`, where a score
+`score` scores whole predictions, `prefix_scores` every prefix, from which rewards are made; `lookahead`, where a score
 has one, tells what every next token promises. The corpus side is a function of sums over sentences, so that a bootstrap
 needs the summands alone: `statistics` and `of_totals`, with the `signature` that makes a figure comparable.
 
@@ -20,11 +20,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqcritic.errors import UserError
+
 Array = npt.NDArray[np.float64]
 References: TypeAlias = str | Sequence[str]
 """The gold answers of one example: one text, or several."""
 Decode = Callable[[list[int]], str]
 Text = TypeVar("Text")
+NO_TEXTS = "score: it reads {} as texts, and the task's batches are made of tokens alone; make them by Batch.of"
 
 
 def all_of(references: References) -> tuple[str, ...]:
@@ -58,18 +61,21 @@ class Scorable:
 
     def prediction_texts(self) -> list[str]:
         """The predictions as texts [B]."""
-        assert self.decode is not None, "predictions that were made of tokens alone have no texts to score"
+        if self.decode is None:
+            raise UserError(NO_TEXTS.format("predictions"))
         rows = zip(self.predictions.tolist(), self.lengths.tolist(), strict=True)
         return [self.decode(prediction[:length]) for prediction, length in rows]
 
     def reference_texts(self) -> list[tuple[str, ...]]:
         """All references of each example as they stand in the data [B]; the first is the one that is learnt from."""
-        assert self.read_references is not None, "a batch that was made of tokens alone has no texts to score"
+        if self.read_references is None:
+            raise UserError(NO_TEXTS.format("references"))
         return self.read_references()
 
     def source_texts(self) -> list[str]:
         """The sources as they stand in the data [B]."""
-        assert self.read_sources is not None, "a batch that was made of tokens alone has no texts to score"
+        if self.read_sources is None:
+            raise UserError(NO_TEXTS.format("sources"))
         return self.read_sources()
 
     def prefixes(self, rows: Tensor, ends: Tensor) -> Scorable:
@@ -99,7 +105,7 @@ class ScoreOptions:
     lowercase: bool = False
     """Whether case is left out of the comparison, as the model writes none."""
     split: Callable[[str], list[str]] | None = None
-    """Makes the counted words of a text; None where characters are counted."""
+    """Splits a text into the words that are counted; None where characters are."""
     rules: str = ""
     """The name of `split` in a signature."""
     normalise: bool = False
@@ -135,7 +141,7 @@ class Score(ABC):
 
     @classmethod
     def build(cls, options: ScoreOptions) -> Self:
-        """The score for texts and settings such as these."""
+        """Build the score from its options."""
         return cls()
 
     def read_corpus(self, read: Callable[[], Sequence[Sequence[list[int]]]]) -> None:
@@ -160,7 +166,7 @@ class Score(ABC):
         return min(max(2, 3 - math.floor(math.log10(abs(value)))), 9)
 
     def reward_unit(self, batch: Scorable) -> Tensor:
-        """What of R is one whole [B], by which sums of several scores divide: |Y| where R is times |Y|; here 1."""
+        """The R of a perfect prediction [B], by which sums of several scores divide; here 1."""
         return torch.ones(len(batch), dtype=torch.float64, device=batch.predictions.device)
 
     @abstractmethod
@@ -170,10 +176,11 @@ class Score(ABC):
     def prefix_scores(self, batch: Scorable) -> Tensor:
         """R [B, T + 1] of the prefixes of all lengths; those longer than a prediction keep its last score."""
         steps = torch.arange(batch.predictions.shape[1] + 1, device=batch.lengths.device)
-        counted = steps <= batch.lengths[:, None]
-        rows, ends = counted.nonzero(as_tuple=True)
+        mask = steps <= batch.lengths[:, None]
+        rows, ends = mask.nonzero(as_tuple=True)
+        # All prefixes of all rows in one call: a score of texts may have a price for each call.
         found = self.score(batch.prefixes(rows, ends))
-        table = found.new_zeros(counted.shape)
+        table = found.new_zeros(mask.shape)
         table[rows, ends] = found
         return hold_last(table, batch.lengths)
 
@@ -202,13 +209,14 @@ class Score(ABC):
 
 
 def hold_last(prefixes: Tensor, lengths: Tensor) -> Tensor:
-    """Prefix scores [B, T + 1] with those beyond the lengths [B] replaced by the last one that counts."""
+    """Prefix scores [B, T + 1] with those beyond the lengths [B] replaced by that of the whole prediction."""
     steps = torch.arange(prefixes.shape[1], device=prefixes.device)
+    # So that differences after the end are 0, whatever stands in the padding.
     return prefixes.gather(1, torch.minimum(steps, lengths[:, None]))
 
 
 def rewards_from_prefixes(prefixes: Tensor, mask: Tensor) -> Tensor:
-    """Rewards r_t = R(Ŷ_1..t) − R(Ŷ_1..t-1) [B, T] from prefix scores [B, T + 1] and the mask [B, T] of what counts.
+    """Rewards r_t = R(Ŷ_1..t) − R(Ŷ_1..t-1) [B, T] from prefix scores [B, T + 1] and the mask [B, T].
 
     They sum to R(Ŷ), the score of the empty prediction being 0.
     """
@@ -216,7 +224,8 @@ def rewards_from_prefixes(prefixes: Tensor, mask: Tensor) -> Tensor:
 
 
 def rewards_at_end(scores: Tensor, mask: Tensor) -> Tensor:
-    """Rewards [B, T] where all of R(Ŷ) [B] falls on the last token that the mask [B, T] counts."""
+    """Rewards [B, T] that are R(Ŷ) [B] at the last unmasked token and 0 before it."""
+    # Also where a prediction was cut and has no end token.
     last = mask & ~torch.nn.functional.pad(mask[:, 1:], (0, 1))
     return scores[:, None] * last
 
@@ -227,6 +236,7 @@ def _select(read: Callable[[], list[Text]] | None, rows: list[int]) -> Callable[
         return None
 
     def read_some() -> list[Text]:
+        # Read when asked for: a score of ids never pays for text.
         texts = read()
         return [texts[row] for row in rows]
 

@@ -1,4 +1,4 @@
-"""The task's contract: pairs of sources and references, to train on and to be judged by.
+"""The task's contract: pairs of sources and references, to train on and to evaluate on.
 
 A task is four members: a codec, the training stream, the fixed sets, and a fingerprint of it all. What else the program
 asks is made of them here; `Batch.of` and `EvaluationSet.of` make tensors of texts.

@@ -54,6 +54,15 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Package:
+    """An installed package that carries a corpus: where in it the file is, and how it is got."""
+
+    name: str
+    find: Callable[[], Path | None]
+    advice: str
+
+
+@dataclass(frozen=True)
 class Corpus:
     """How to get and to recognise a corpus, and how to make its sets.
 
@@ -70,3 +79,4 @@ class Corpus:
     missing: Callable[[AbstractSet[str]], str | None]
     build: Callable[[Mapping[str, Path], Sets], Built]
     software: Callable[[], str | None]
+    package: Package | None = None

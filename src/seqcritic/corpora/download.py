@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqcritic.corpora.collection import CHUNK
-from seqcritic.corpora.sources import Source, digest
+from seqcritic.corpora.sources import digest
 from seqcritic.errors import UserError
 from seqcritic.progress import Bar, log
 
@@ -32,12 +32,12 @@ class Download:
         return self.address.rpartition("/")[2]
 
 
-def fetch(downloads: Sequence[Download], folder: Path) -> Source:
-    """Fetch what is not there yet; `NAME.partial` is what an interrupted command leaves to be resumed."""
+def fetch(downloads: Sequence[Download], folder: Path) -> list[Path]:
+    """Return the files, fetching what is not there yet; an interrupted command leaves `NAME.partial` to resume."""
     for download in downloads:
         if not (folder / download.name).is_file():
             _fetch_one(download, folder)
-    return Source(folder, (), tuple(folder / download.name for download in downloads))
+    return [folder / download.name for download in downloads]
 
 
 def _fetch_one(download: Download, folder: Path) -> None:

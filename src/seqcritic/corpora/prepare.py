@@ -12,7 +12,7 @@ from seqcritic.corpora.corpus import Corpus
 from seqcritic.corpora.download import fetch
 from seqcritic.corpora.output import DOWNLOAD_FOLDER, OutputFolder
 from seqcritic.corpora.sets import SPLITS, Sets, file_names
-from seqcritic.corpora.sources import Source, collect, describe_files, find_source, missing_files
+from seqcritic.corpora.sources import Source, collect, describe_files, find_source, missing_files, source_of
 from seqcritic.corpora.table import CORPORA
 from seqcritic.errors import UserError
 from seqcritic.progress import set_up_logging
@@ -32,21 +32,22 @@ class Prepared:
 def prepare(name: str, out: str | Path, source: str | Path | None) -> Prepared:
     """Make the sets of the corpus `name` in the folder `out`.
 
-    `source` is the archive, or a folder with archives or with the files themselves; without it the archives are
-    fetched to `out/download`. Sets that are there already, from the same source, are left as they are.
+    `source` is the archive, or a folder with archives or with the files themselves, or for some corpora the name of an
+    installed package; without it the archives are fetched to `out/download`. Sets that are there already, from the same
+    source, are left as they are.
     """
     set_up_logging()
     if name not in CORPORA:
         raise UserError(f"no corpus '{name}'; choose one of {', '.join(CORPORA)}")
     corpus = CORPORA[name]
-    given = None if source is None else find_source(Path(source), corpus.key_of)
+    given = None if source is None else find_source(_place(source, corpus), corpus.key_of)
     with OutputFolder(Path(out)) as output:
         record = output.read_record(file_names(corpus.sides))
         if record is not None:
             _check_same(record, corpus, given, output.folder)
             return Prepared(output.folder, record, is_new=False)
         software = corpus.software()
-        files = given or fetch(corpus.downloads, output.folder / DOWNLOAD_FOLDER)
+        files = given or _fetch(corpus, output.folder / DOWNLOAD_FOLDER)
         described = describe_files(files)
         record = _make_sets(corpus, files, output)
         record["source"] = {
@@ -57,6 +58,26 @@ def prepare(name: str, out: str | Path, source: str | Path | None) -> Prepared:
         record["software"] = {"seqcritic": version("seqcritic"), "tokenizer": software}
         output.commit(record)
     return Prepared(output.folder, record, is_new=True)
+
+
+def _place(source: str | Path, corpus: Corpus) -> Path:
+    """Return where a source is: a path, or the file in an installed package that goes by its name."""
+    path = Path(source)
+    if corpus.package is None or str(source) != corpus.package.name or path.exists():
+        return path
+    found = corpus.package.find()
+    if found is None:
+        raise UserError(f"source: no file or folder '{source}', and no package of that name; {corpus.package.advice}")
+    return found
+
+
+def _fetch(corpus: Corpus, folder: Path) -> Source:
+    try:
+        return source_of(folder, fetch(corpus.downloads, folder), corpus.key_of)
+    except UserError as error:
+        if corpus.package is None:
+            raise
+        raise UserError(f"{error}; or {corpus.package.advice}") from None
 
 
 def _make_sets(corpus: Corpus, source: Source, output: OutputFolder) -> dict[str, Any]:

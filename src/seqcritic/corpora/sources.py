@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class Source:
 def find_source(path: Path, key_of: Callable[[str], str | None]) -> Source:
     """Look through an archive's name or a folder's files, without reading any of them."""
     if path.is_file():
-        return Source(path, (), (path,))
+        return source_of(path, [path], key_of)
     if not path.is_dir():
         raise UserError(f"source: no such file or folder: {path}; give the archive, or the folder with its files")
     texts, archives, others = [], [], []
@@ -43,6 +43,12 @@ def find_source(path: Path, key_of: Callable[[str], str | None]) -> Source:
         else:
             others.append(str(file.relative_to(path)))
     return Source(path, tuple(texts), tuple(archives), tuple(others))
+
+
+def source_of(path: Path, files: Iterable[Path], key_of: Callable[[str], str | None]) -> Source:
+    """Return a source of named files: those of the corpus are texts, all others archives of them."""
+    texts = {file: key_of(file.name) is not None for file in files}
+    return Source(path, tuple(file for file in texts if texts[file]), tuple(file for file in texts if not texts[file]))
 
 
 def collect(source: Source, key_of: Callable[[str], str | None], folder: Path) -> Collection:

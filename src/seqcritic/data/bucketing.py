@@ -43,7 +43,7 @@ class Window:
 
 
 class Buckets:
-    """Training batches of encoded pairs; `texts` finds the raw ones by their places among the pairs."""
+    """Training batches of encoded pairs; `texts` finds the raw ones by their positions among the pairs."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class Buckets:
 
     def batch(self, position: int, size: int, seed: int) -> Batch:
         """Return the batch of the seeded stream that begins after `position` examples."""
-        place = self.locate(position, size)
-        index, offset = divmod(place.batch, BATCHES_IN_WINDOW)
-        window = self.window(seed, place.epoch, index, size)
+        located = self.locate(position, size)
+        index, offset = divmod(located.batch, BATCHES_IN_WINDOW)
+        window = self.window(seed, located.epoch, index, size)
         chosen = window.batches[offset]
         rows = torch.from_numpy(window.rows[chosen].astype(np.int64))
         texts = None if self._texts is None else replace(self._texts, rows=rows)
@@ -99,8 +99,10 @@ class Buckets:
             source, target = self._take(chosen)
             # Sources of one target length up, of the next down: a batch on the border holds long ones of both.
             turning = np.where(target.lengths % 2 == 0, source.lengths, -source.lengths)
+            # Pairs of like length go together: padding is computed and thrown away.
             by_length = np.lexsort((turning, target.lengths))
             batches = np.split(by_length, ends[:-1])
+            # Else an update would see only short, then only long pairs.
             shuffled = np.random.default_rng(derive_seed(seed, "window", epoch, index)).permutation(len(batches))
             self._window = (key, Window(source, target, [batches[number] for number in shuffled], chosen))
         return self._window[1]
@@ -109,6 +111,7 @@ class Buckets:
         """Return the pairs of a window and where its batches end among them."""
         first = index * BATCHES_IN_WINDOW
         last = min(first + BATCHES_IN_WINDOW, self.num_batches(size))
+        # Batches of an epoch differ by at most one pair, so that no last batch is a small one.
         edges = np.arange(first, last + 1, dtype=np.int64) * len(self.pairs) // self.num_batches(size)
         return self.order(seed, epoch)[edges[0] : edges[-1]], edges[1:] - edges[0]
 
@@ -118,6 +121,8 @@ class Buckets:
         except ValueError:
             raise self._fault() from None
         for side, num_tokens in zip(sides, self._num_tokens, strict=True):
+            # A flipped byte in the middle of a file is found here: an id outside the vocabulary would end deep in
+            # torch.
             if int(side.tokens.max()) >= num_tokens or int(side.lengths.min()) < 1:
                 raise self._fault()
         return sides

@@ -29,13 +29,14 @@ class Original:
         return " " if self.text.isspace() else self.text.lower()
 
 
-def align(source: str, prediction: str) -> list[str]:
+def align(source: str, prediction: str, by_place: bool = True) -> list[str]:
     """Return what the prediction has in the place of every character of the source; together they are all of it.
 
-    Texts of one length agree place by place. Otherwise an alignment with the fewest edits decides: a dropped character
-    has nothing in its place, an added one stands with the character before it, or with the first.
+    Texts of one length agree position by position, unless not `by_place`. Otherwise an alignment with the fewest edits
+    decides: a dropped character has nothing in its place, an added one stands with the character before it, or with the
+    first.
     """
-    if len(source) == len(prediction):
+    if by_place and len(source) == len(prediction):
         return list(prediction)
     starts = [0] * (len(source) + 1)
     for step in Levenshtein.opcodes(source, prediction):
@@ -46,15 +47,17 @@ def align(source: str, prediction: str) -> list[str]:
     return [prediction[start:end] for start, end in pairwise(starts)]
 
 
-def restore(line: str, written: Sequence[str], table: dict[int, str]) -> str:
+def restore(line: str, written: Sequence[str], table: dict[int, str], changes_length: bool = False) -> str:
     """Return the line with the replacements of `written`, one entry for every character of its normal form.
 
     Case and runs of white space stay, and so does what the alphabet lacks, whatever was written in its place. A
-    written '#' stands for some character that the model cannot name, so it replaces nothing.
+    written '#' stands for some character that the model cannot name, so it replaces nothing. With `changes_length`
+    what is written may also drop characters and add others.
     """
     before, originals, after = read_originals(line, table)
     pairs = zip(originals, _in_capitals(originals), written, strict=True)
-    return before + "".join(_replace(original, capital, entry) for original, capital, entry in pairs) + after
+    place = _rewrite if changes_length else _replace
+    return before + "".join(place(original, capital, entry) for original, capital, entry in pairs) + after
 
 
 def read_originals(line: str, table: dict[int, str]) -> tuple[str, list[Original], str]:
@@ -83,8 +86,20 @@ def _replace(original: Original, capital: bool, written: str) -> str:
     return written[0].upper() if capital or original.text.isupper() else written[0]
 
 
+def _rewrite(original: Original, capital: bool, written: str) -> str:
+    """Return what stands in the place of a character: itself where it is kept, and all else that was written there."""
+    if original.fixed or OTHER_CHARACTER in written:
+        return original.text
+    before, kept, after = written.partition(original.normal)
+    if capital:
+        before, after = before.upper(), after.upper()
+    elif original.text.isupper() and not kept:
+        before = before[:1].upper() + before[1:]  # a capital that is replaced stays one, what follows it does not
+    return before + (original.text if kept else "") + after
+
+
 def _in_capitals(originals: Sequence[Original]) -> list[bool]:
-    """Tell of every place whether its word is in capitals, two at least: then a digit becomes a capital too."""
+    """Tell of every character whether its word is in capitals, two at least: then a digit becomes a capital too."""
     flags: list[bool] = []
     word: list[str] = []
     for original in [*originals, Original(" ", fixed=False)]:

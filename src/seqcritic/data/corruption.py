@@ -14,7 +14,7 @@ def derive_seed(*parts: int | str) -> int:
 
 
 def corrupt(characters: torch.Tensor, noise: float, num_characters: int, generator: torch.Generator) -> torch.Tensor:
-    """Replace each number, with probability `noise`, by one drawn uniformly from 1..num_characters.
+    """Replace each id, with probability `noise`, by one drawn uniformly from 1..num_characters.
 
     The draw may return the character that stood there, as in the paper. `characters` holds no end tokens
     that matter: the caller restores padding.

@@ -107,11 +107,11 @@ class MappedPackedRows:
         if bool(((starts < 0) | (ends < starts) | (ends > len(self.tokens))).any()):
             raise ValueError("the offsets do not fit the tokens")
         lengths = ends - starts
-        taken = PackedRows(np.empty(int(lengths.sum()), self.tokens.dtype), lengths)
+        selected = PackedRows(np.empty(int(lengths.sum()), self.tokens.dtype), lengths)
         for piece in self._pieces(chosen):
             there = flat_positions(starts[piece], lengths[piece])
-            taken.tokens[flat_positions(taken.starts[piece], lengths[piece])] = self.tokens[there]
-        return taken
+            selected.tokens[flat_positions(selected.starts[piece], lengths[piece])] = self.tokens[there]
+        return selected
 
     def _pieces(self, chosen: npt.NDArray[np.int32]) -> Iterator[Integers]:
         """Yield the positions in `chosen` some at a time in the order of the file, for neighbours share pages."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -21,9 +22,10 @@ from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, digest_tex
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.task import Task
 from seqcritic.data.bucketing import Buckets
-from seqcritic.data.codec_sides import sides_of, sources_end
+from seqcritic.data.codec_sides import has_features, sides_of, sources_end
 from seqcritic.data.codecs.text import TextCodec
-from seqcritic.data.parallel import Pair, named_files, read_pairs
+from seqcritic.data.parallel import Pair, clean_pair, locate_sound, named_files, read_pairs, read_rows
+from seqcritic.data.tables import open_dataset
 from seqcritic.data.token_cache import (
     EncodedPairs,
     PairFilter,
@@ -37,7 +39,7 @@ from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD
 from seqcritic.errors import UserError
 from seqcritic.files import default_cache_directory
 from seqcritic.progress import Bar, log
-from seqcritic.settings.data import TranslationSettings
+from seqcritic.settings.data import ColumnSettings, PairFiles, TranslationSettings
 
 
 class PairsTask(Task):
@@ -52,8 +54,11 @@ class PairsTask(Task):
         self.maximum_length = settings.maximum_length
         self._level = level
         self._evaluated: dict[str, list[Pair]] = {}
+        self._has_features = codec is not None and has_features(codec)
         if codec is not None:
             self.codec = codec
+        if self._has_features and settings.maximum_ratio is not None:
+            raise UserError(f"{self._name('maximum_ratio')}: sources are sounds, which have no tokens; leave it null")
 
     @cached_property
     def codec(self) -> Codec:  # type: ignore[override]
@@ -64,9 +69,9 @@ class PairsTask(Task):
         """Return what of the data changes a score, for its signature."""
         if not isinstance(self.codec, TextCodec):
             return [f"text:{self._text_digest(split)[:8]}", f"tokens:{self.codec.score_options().tokens}"]
-        tokens = self.settings.target_tokens
-        unknown = [] if tokens.kind == "subwords" else [f"unknown:U+{ord(UNKNOWN_WORD):04X}"]
-        described = f"tokens:{tokens.kind}{':lowercase' * tokens.lowercase}"
+        target = self.codec.target
+        unknown = [] if target.kind == "subwords" else [f"unknown:U+{ord(UNKNOWN_WORD):04X}"]
+        described = f"tokens:{target.kind}{':lowercase' * target.lowercase}"
         return [f"text:{self._text_digest(split)[:8]}", described, *unknown]
 
     @abstractmethod
@@ -110,7 +115,12 @@ class PairsTask(Task):
 
         Its number is position // size; it may hold fewer than `size` pairs, see `data/bucketing.py`.
         """
-        return self._buckets.batch(position, size, seed)
+        batch = self._buckets.batch(position, size, seed)
+        if not self._has_features:
+            return batch
+        assert batch.texts is not None, "buckets of pairs have them"
+        sources, mask = self.codec.encode_sources(batch.texts.sources())
+        return replace(batch, sources=sources, source_mask=mask)
 
     def evaluation_set(self, split: str) -> EvaluationSet:
         """Return the pairs of a split in the order of the files, or an even spread over them if a size limits it."""
@@ -142,9 +152,10 @@ class PairsTask(Task):
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""
         self._require("valid")  # a fault here is better told before minutes of counting
+        text = self.training_pairs.text_digest  # of sounds too: their features are made here, once
         train = key_of(
             [
-                self.training_pairs.text_digest,
+                self._digest(self._read("train")) if self._has_features else text,
                 [vocabulary_digest(vocabulary) for vocabulary in self._vocabularies],
                 self.settings.maximum_length,
                 self.settings.maximum_ratio,
@@ -153,7 +164,14 @@ class PairsTask(Task):
         return f"{train[:16]}-{self._text_digest('valid')}"
 
     def _text_digest(self, split: str) -> str:
-        return digest_texts((pair.source, pair.targets) for pair in self._evaluation_pairs(split))
+        return self._digest(self._evaluation_pairs(split))
+
+    def _digest(self, pairs: Iterable[Pair]) -> str:
+        if not self._has_features:
+            return digest_texts((pair.source, pair.targets) for pair in pairs)
+        # Sounds by name and size: wherever they are, they are the same.
+        sounds = ((Path(pair.source), pair.targets) for pair in pairs)
+        return digest_texts((f"{path.name}:{path.stat().st_size}", targets) for path, targets in sounds)
 
     @cached_property
     def _vocabularies(self) -> tuple[Encoder, Encoder]:
@@ -165,14 +183,16 @@ class PairsTask(Task):
         for side, chosen in (("source", self.settings.source_tokens), ("target", self.settings.target_tokens)):
             pairs = self._read_training(f"counting the {chosen.kind} of the {side}s, once")
             lines: Iterator[str] = (getattr(pair, side) for pair in pairs)
-            vocabulary = learn_vocabulary(lines, chosen)
-            log.log(self._level, f"{self._name(f'{side}_tokens')}: {len(vocabulary):,} tokens in the vocabulary")
+            setting = self._name(f"{side}_tokens")
+            vocabulary = learn_vocabulary(lines, chosen, setting)
+            log.log(self._level, f"{setting}: {len(vocabulary):,} tokens in the vocabulary")
             learnt.append(vocabulary)
         return TextCodec(*learnt)
 
     @cached_property
     def _buckets(self) -> Buckets:
-        num_tokens = (self.codec.num_source_tokens, self.codec.num_target_tokens)
+        source, target = self._vocabularies
+        num_tokens = len(source), len(target)
         texts = RawTexts(
             torch.arange(0),
             lambda rows: [source for source, _ in self._raw_pairs.read_texts(rows)],
@@ -221,6 +241,9 @@ class PairsTask(Task):
 
     def _report_evaluation(self, split: str, found: EvaluationSet) -> None:
         longest = self.settings.maximum_length
+        if self._has_features:
+            log.log(self._level, f"{self._name(split)}: {len(found):,} pairs")
+            return
         lengths = [
             (source - 1, reference - 1)  # without the end token
             for batch in found.batches
@@ -247,6 +270,7 @@ class PairsFromFiles(PairsTask):
     ) -> None:
         super().__init__(settings, codec, level)
         self._cache = cache
+        self._datasets: dict[str, Any] = {}
 
     def section(self) -> dict[str, Any]:
         """The section `data` of the settings that build this task again."""
@@ -262,16 +286,39 @@ class PairsFromFiles(PairsTask):
 
     def _require(self, split: str) -> None:
         """Refuse a split that is not there."""
-        named_files(getattr(self.settings, split), self._name(split))
+        if self._in_dataset(split):
+            self._dataset(split)
+        else:
+            named_files(getattr(self.settings, split), self._name(split), self.settings.origin)
 
     def _read(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of a split in their order."""
-        return read_pairs(getattr(self.settings, split), self._name(split))
+        columns, name = self.settings.columns, self._name(split)
+        if self._in_dataset(split):
+            rows = enumerate(self._dataset(split), start=1)
+            found: Iterator[Pair] = map(clean_pair, read_rows(rows, columns, f"{name}: row", ""))
+        else:
+            found = read_pairs(getattr(self.settings, split), name, columns, self.settings.origin)
+        if not self._has_features:
+            return found
+        return (locate_sound(pair, self._place(split, pair)) for pair in found)
+
+    def _in_dataset(self, split: str) -> bool:
+        return self.settings.dataset is not None and getattr(self.settings, split) == PairFiles()
+
+    def _dataset(self, split: str) -> Any:
+        if split not in self._datasets:
+            assert self.settings.dataset is not None
+            self._datasets[split] = open_dataset(self.settings.dataset, split)
+        return self._datasets[split]
 
     def _learn_codec(self) -> TextCodec:
         """Return the vocabularies of the training text from the cache, or learn and cache them."""
         tokens = {"source": self.settings.source_tokens, "target": self.settings.target_tokens}
-        described = {side: chosen.model_dump(mode="json") for side, chosen in tokens.items()}
+        described: dict[str, Any] = {side: chosen.model_dump(mode="json") for side, chosen in tokens.items()}
+        for side, chosen in tokens.items():
+            if chosen.file is not None:
+                described[side]["file"] = self._signature(chosen.file, f"data.{side}_tokens.file")
         path = self._cache_folder() / f"vocabularies-{key_of([RULES_VERSION, self._signatures, described])}.json"
         try:
             cached: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -286,13 +333,22 @@ class PairsFromFiles(PairsTask):
 
     @cached_property
     def _signatures(self) -> list[dict[str, Any]]:
-        signatures = []
-        for path, setting in named_files(self.settings.train, "data.train"):
-            try:
-                signatures.append(file_signature(path) | {"setting": setting})
-            except OSError as error:
-                raise UserError(f"{setting}: cannot read {path}: {error.strerror or error}") from None
-        return signatures
+        """What decides the pairs of the training text: its files, and which columns are read."""
+        if self._in_dataset("train"):
+            dataset = self._dataset("train")
+            found = {"dataset": dataset._fingerprint, "rows": len(dataset)}  # nothing public tells it
+            return [found | {"columns": self.settings.columns.model_dump()}]
+        signatures: list[dict[str, Any]] = []
+        if self.settings.columns != ColumnSettings():
+            signatures.append({"columns": self.settings.columns.model_dump()})
+        named = named_files(self.settings.train, "data.train", self.settings.origin)
+        return signatures + [self._signature(path, setting) for path, setting in named]
+
+    def _signature(self, path: str, setting: str) -> dict[str, Any]:
+        try:
+            return file_signature(path) | {"setting": setting}
+        except OSError as error:
+            raise UserError(f"{setting}: cannot read {path}: {error.strerror or error}") from None
 
     def _encoded_pairs(self, activity: str, with_texts: bool = False) -> EncodedPairs:
         return encoded_pairs(
@@ -315,6 +371,6 @@ def _list_counts(introduction: str, counts: dict[str, int]) -> str:
 
 
 def _spread(total: int, size: int) -> list[int]:
-    """Return so many places, spread evenly from the first to the last of all."""
+    """Return so many positions, spread evenly from the first to the last of all."""
     positions: list[int] = np.linspace(0, total - 1, size).round().astype(int).tolist()
     return positions

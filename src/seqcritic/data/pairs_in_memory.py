@@ -13,9 +13,10 @@ from pydantic import ValidationError
 
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.task import Task
-from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.pairs import PairsTask
 from seqcritic.data.parallel import Pair, clean_pair, is_text, pair_in_lines
+from seqcritic.data.sounds import is_sound, sound_path
+from seqcritic.data.tables import field_of, undecoded
 from seqcritic.data.token_cache import EncodedPairs, encoded_in_memory
 from seqcritic.errors import UserError
 from seqcritic.settings.data import TokenSettings, TranslationSettings
@@ -50,13 +51,8 @@ def pairs(
     `source_tokens` and `target_tokens` are settings such as {"kind": "subwords", "size": 8000}; `codec`, that of a
     trained model or of a pretrained one (`actor.codec`), is used instead of them.
     """
-    if codec is not None:
-        if source_tokens is not None or target_tokens is not None:
-            raise UserError("codec: it has its own tokens; give either codec, or source_tokens and target_tokens")
-        if isinstance(codec, TextCodec):
-            source_tokens, target_tokens = (
-                {"kind": side.kind, "lowercase": side.lowercase} for side in (codec.source, codec.target)
-            )
+    if codec is not None and (source_tokens is not None or target_tokens is not None):
+        raise UserError("codec: it has its own tokens; give either codec, or source_tokens and target_tokens")
     settings = _validated(
         source_tokens=source_tokens or {},
         target_tokens=target_tokens or {},
@@ -115,14 +111,14 @@ def read_given(given: Any, split: str, fields: tuple[str, str]) -> list[Pair]:
 
 
 def hold_out(given: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """Return the pairs without those to validate on, and those: 5 %, at least one and at most 1,000.
+    """Split pairs into those to train on and those to validate on: 5 %, at least one and at most 1,000.
 
     A hash of the source decides, so that they hardly change when pairs are added, and no source is on both sides.
     """
     by_source: dict[str, list[Pair]] = defaultdict(list)
     for pair in given:
         by_source[pair.source].append(pair)
-    # A reference that is empty cannot be judged by.
+    # A reference that is empty cannot be scored against.
     groups = [own for own in by_source.values() if all(text.strip() for pair in own for text in pair.targets)]
     if len(by_source) < 2 or not groups:
         raise UserError("valid: no pairs given, and none of train can be held out; pass valid=…")
@@ -146,12 +142,14 @@ def _rows(given: Any, split: str) -> Iterator[Any]:
     """Yield what should be pairs, of anything that has rows."""
     if isinstance(given, str | bytes):
         raise UserError(f"{split}: a text where a list of pairs should be; files are for recipes, data.{split}")
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping):  # a DatasetDict is one too
         raise UserError(f"{split}: a mapping where a list of pairs should be; pass one of its values")
     if isinstance(given, AbstractSet):
         raise UserError(f"{split}: a set has no order, and results would change; pass a list")
     if hasattr(given, "itertuples"):  # a pandas frame, whose own rows are its columns
         return iter(given.to_dict("records"))
+    if hasattr(given, "cast_column") and hasattr(given, "features"):  # a Hugging Face dataset
+        given = undecoded(given)
     if hasattr(given, "__len__") and hasattr(given, "__getitem__"):
         return (given[number] for number in range(len(given)))  # a dataset need not end its own iteration
     try:
@@ -163,7 +161,7 @@ def _rows(given: Any, split: str) -> Iterator[Any]:
 def _pair_of(row: Any, split: str, number: int, fields: tuple[str, str]) -> Pair:
     place = f"{split}[{number}]"
     if isinstance(row, Mapping):
-        given, wanted = (_field(row, field, place) for field in fields)
+        given, wanted = (field_of(row, field, place, "source=… and target=…") for field in fields)
     elif isinstance(row, str) or not isinstance(row, tuple | list):
         shown = repr(row) if len(repr(row)) <= 40 else f"{repr(row)[:39]}…"
         raise UserError(f"{place}: {shown} is no pair; give (source, target), or (source, [several targets])")
@@ -171,6 +169,8 @@ def _pair_of(row: Any, split: str, number: int, fields: tuple[str, str]) -> Pair
         raise UserError(f"{place}: {len(row)} entries, not the two of source and target; several targets are a list")
     else:
         given, wanted = row
+    if is_sound(given):
+        given = sound_path(given, place)
     targets = list(wanted) if isinstance(wanted, tuple | list) else [wanted]
     if not targets:
         raise UserError(f"{place}: no target; give at least one")
@@ -179,17 +179,6 @@ def _pair_of(row: Any, split: str, number: int, fields: tuple[str, str]) -> Pair
             told = "text with half a surrogate pair" if isinstance(text, str) else type(text).__name__
             raise UserError(f"{place}: the {side} is {told}, not text")
     return clean_pair(pair_in_lines(given, targets, split, number))
-
-
-def _field(row: Mapping[str, Any], field: str, place: str) -> Any:
-    """Return a field of a row, or the field of a field."""
-    if field in row:
-        return row[field]
-    first, _, rest = field.partition(".")
-    if rest and isinstance(row.get(first), Mapping):
-        return _field(row[first], rest, place)
-    known = ", ".join(map(str, row))
-    raise UserError(f"{place}: no field '{field}', only {known}; name the fields by source=… and target=…")
 
 
 def _validated(**given: Any) -> TranslationSettings:

@@ -1,17 +1,18 @@
-"""Pairs of sentences from files, one at a time: two files line by line, TSV or JSONL, all plain or gzipped."""
+"""Pairs of sentences from files and datasets, one at a time: two files line by line, two columns, named columns."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from seqcritic.data.sounds import is_sound, sound_path
+from seqcritic.data.tables import READERS, Numbered, field_of, sounds_with_texts
 from seqcritic.data.text import read_lines
 from seqcritic.data.words import without_reserved
 from seqcritic.errors import UserError
-from seqcritic.settings.data import PairFiles
+from seqcritic.settings.data import ColumnSettings, PairFiles
 
 # A model that had learnt to write line breaks would answer one line with two.
 WITHOUT_LINES = str.maketrans("\r\n", "  ")
@@ -35,38 +36,59 @@ class Pair(NamedTuple):
         return (self.target, *self.further)
 
 
-def named_files(files: PairFiles, key: str) -> list[tuple[str, str]]:
+def named_files(files: PairFiles, key: str, origin: str = "") -> list[tuple[str, str]]:
     """Return all files of a split with the setting that names each, after checking what needs no reading.
 
-    A fault in the last file is better told before the first has been read for minutes.
+    A fault in the last file is better told before the first has been read for minutes. `origin`: the command that makes
+    the files, told where one is missing.
     """
     named = [(path, f"{key}.{field}") for field in ("source", "target", "pairs") for path in getattr(files, field)]
     if not named:
         raise UserError(
             f"{key}: no text given; add {key}.source=FILE and {key}.target=FILE (plain or .gz, several with commas), "
-            f"or {key}.pairs=FILE (.tsv or .jsonl)"
+            f"or {key}.pairs=FILE (.tsv, .csv, .jsonl or .parquet), or data.dataset.name"
         )
+    if any(os.path.isdir(path) for path in files.pairs):
+        named = [each for path, setting in named for each in _files_of(path, setting, f"{key}.pairs")]
     for path, setting in named:
         if os.path.isdir(path):
             raise UserError(f"{setting}: {path} is a folder; name the text files in it")
         if not os.path.isfile(path):
             # A pipe is refused too: the text is read several times.
             fault = "not a regular file" if os.path.exists(path) else "no such file"
-            raise UserError(f"{setting}: {fault}: {path}; check the path, or give {setting}=FILE if it has moved")
+            advice = f"make it by '{origin}'" if origin else "check the path"
+            raise UserError(f"{setting}: {fault}: {path}; {advice}, or give {setting}=FILE if it has moved")
     for path in files.pairs:
-        _format_of(path, f"{key}.pairs")
+        if not os.path.isdir(path):
+            _format_of(path, f"{key}.pairs")
     return named
 
 
-def read_pairs(files: PairFiles, key: str) -> Iterator[Pair]:
+def _files_of(path: str, setting: str, pairs: str) -> list[tuple[str, str]]:
+    """Return a file, or, of a folder that may have sounds, the texts beside these."""
+    if setting != pairs or not os.path.isdir(path):
+        return [(path, setting)]
+    return [(text, setting) for _, text in sounds_with_texts(path, setting)]
+
+
+def read_pairs(files: PairFiles, key: str, columns: ColumnSettings | None = None, origin: str = "") -> Iterator[Pair]:
     """Yield the pairs of a split in the order of its files; `key` is the setting, such as data.train."""
-    named_files(files, key)
+    named_files(files, key, origin)
+    columns = ColumnSettings() if columns is None else columns
     for source, target in zip(files.source, files.target, strict=True):
         yield from map(clean_pair, _read_two_files(source, target, key))
     for path in files.pairs:
         setting = f"{key}.pairs"
-        read = _read_tsv if _format_of(path, setting) == ".tsv" else _read_jsonl
-        yield from map(clean_pair, read(path, setting))
+        yield from map(clean_pair, _read_both_sides(path, setting, columns))
+
+
+def _read_both_sides(path: str, setting: str, columns: ColumnSettings) -> Iterator[Pair]:
+    if os.path.isdir(path):
+        return _read_sounds(path, setting)
+    suffix = _format_of(path, setting)
+    if suffix == ".tsv":
+        return _read_tsv(path, setting)
+    return read_rows(READERS[suffix](path, setting), columns, f"{setting}: {path}", path)
 
 
 def clean_pair(pair: Pair) -> Pair:
@@ -83,10 +105,10 @@ def pair_in_lines(source: Any, targets: Sequence[Any], path: str, line: int) -> 
 
 def _format_of(path: str, setting: str) -> str:
     name = path.removesuffix(".gz")
-    for suffix in (".tsv", ".jsonl"):
-        if name.endswith(suffix):
+    for suffix in (".tsv", *READERS):
+        if name.endswith(suffix) and (suffix != ".parquet" or name == path):
             return suffix
-    raise UserError(f"{setting}: {path}: the name must end in .tsv, .jsonl, .tsv.gz or .jsonl.gz")
+    raise UserError(f"{setting}: {path}: the name must end in .tsv, .csv or .jsonl, plain or with .gz, or in .parquet")
 
 
 def _read_two_files(source: str, target: str, key: str) -> Iterator[Pair]:
@@ -111,20 +133,38 @@ def _read_tsv(path: str, setting: str) -> Iterator[Pair]:
         yield Pair(columns[0], columns[1], path, number)
 
 
-def _read_jsonl(path: str, setting: str) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(path, setting), start=1):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{setting}: {path}:{number}: not valid JSON: {error}") from None
-        given, wanted = (record.get("source"), record.get("target")) if isinstance(record, dict) else (None, None)
+def _read_sounds(folder: str, setting: str) -> Iterator[Pair]:
+    for sound, text in sounds_with_texts(folder, setting):
+        heard = " ".join(line.strip() for line in read_lines(text, setting))
+        yield Pair(os.path.relpath(sound, os.path.dirname(text)), heard, text, 1)
+
+
+def read_rows(rows: Iterable[Numbered], columns: ColumnSettings, place: str, path: str) -> Iterator[Pair]:
+    """Yield the pairs of rows with named columns; `place` begins what is told of a fault, `path` is the pair's."""
+    named = f'"{columns.source}" and "{columns.target}"'
+    fault = f'not an object with the texts {named}; several references are a list of texts in "{columns.target}"'
+    for number, row in rows:
+        where = f"{place}:{number}"
+        if not isinstance(row, Mapping):
+            raise UserError(f"{where}: {fault}")
+        given, wanted = (
+            field_of(row, field, where, "data.columns.source and data.columns.target")
+            for field in (columns.source, columns.target)
+        )
+        if is_sound(given):
+            given = sound_path(given, where)
         targets = wanted if isinstance(wanted, list) and wanted else [wanted]
         if not all(map(is_text, (given, *targets))):
-            raise UserError(
-                f'{setting}: {path}:{number}: not an object with the texts "source" and "target"; several references '
-                'are a list of texts in "target"'
-            )
+            raise UserError(f"{where}: {fault}")
         yield pair_in_lines(given, targets, path, number)
+
+
+def locate_sound(pair: Pair, place: str) -> Pair:
+    """Return a pair whose source is a file of its own right: a path in a table is told from the table's folder."""
+    path = os.path.join(os.path.dirname(pair.path), pair.source)
+    if not os.path.isfile(path):
+        raise UserError(f"{place}: no sound {path}; check the path, which is told from the file's folder")
+    return pair._replace(source=path)
 
 
 def is_text(side: object) -> bool:

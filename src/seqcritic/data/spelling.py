@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import lzma
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from seqcritic.contracts.task import Task
 from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.corruption import derive_seed
 from seqcritic.data.text import read_all_lines
+from seqcritic.data.typing_noise import TypingNoise
 from seqcritic.data.windows import Windows
 from seqcritic.errors import UserError
 from seqcritic.progress import log
@@ -26,13 +28,14 @@ EMBEDDED_FILE = Path(__file__).with_name("embedded.txt.xz")
 
 
 class SpellingTask(Task):
-    """Windows of text, clean and with characters replaced at random."""
+    """Windows of text, clean and with characters replaced at random, or with errors as people type them."""
 
     codec: SpellingCodec
 
     def __init__(self, settings: SpellingSettings, level: int = logging.DEBUG) -> None:
         self.settings = settings
-        self.codec = SpellingCodec(settings.length)
+        self.codec = SpellingCodec(settings.length, changes_length=settings.typing is not None)
+        self._noise = settings.noise if settings.typing is None else TypingNoise(settings.typing)
         self.maximum_length = settings.length
         self._level = level
         self._splits: dict[str, Windows] = {}
@@ -69,7 +72,7 @@ class SpellingTask(Task):
 
     def training_batch(self, position: int, size: int, seed: int) -> Batch:
         """Return a batch of the seeded training stream that begins after `position` examples."""
-        return self._with_texts(self.windows("train").batch(position, size, seed, self.settings.noise))
+        return self._with_texts(self.windows("train").batch(position, size, seed, self._noise))
 
     def evaluation_set(self, split: str) -> EvaluationSet:
         """Return the first windows of the split's sentences with noise fixed by data.evaluation_seed."""
@@ -93,7 +96,7 @@ class SpellingTask(Task):
             chosen = np.unique(np.linspace(0, len(windows) - 1, limit).round().astype(np.int64))
         generator = torch.Generator().manual_seed(derive_seed(self.settings.evaluation_seed, split))
         batches = [
-            self._with_texts(windows.examples(chosen[first : first + EVALUATION_BATCH], self.settings.noise, generator))
+            self._with_texts(windows.examples(chosen[first : first + EVALUATION_BATCH], self._noise, generator))
             for first in range(0, len(chosen), EVALUATION_BATCH)
         ]
         return EvaluationSet(
@@ -120,8 +123,11 @@ class SpellingTask(Task):
     def conditions(self, split: str) -> list[str]:
         """Return what of the data changes a score, for its signature."""
         settings = self.settings
-        noise = [f"L:{settings.length}", f"noise:{settings.noise}", f"evaluation_seed:{settings.evaluation_seed}"]
-        return [f"text:{self.windows(split).fingerprint()[:8]}", *noise]
+        noise = f"{settings.noise}"
+        if settings.typing is not None:
+            noise = f"typing.{hashlib.blake2b(settings.typing.model_dump_json().encode(), digest_size=4).hexdigest()}"
+        drawn = [f"L:{settings.length}", f"noise:{noise}", f"evaluation_seed:{settings.evaluation_seed}"]
+        return [f"text:{self.windows(split).fingerprint()[:8]}", *drawn]
 
     def _paths(self, split: str) -> tuple[str, ...]:
         paths: tuple[str, ...] = getattr(self.settings, split)

@@ -29,7 +29,7 @@ from seqcritic.data.packed_rows import MappedPackedRows, PackedRows, PackedRowsW
 from seqcritic.data.parallel import Pair
 from seqcritic.data.tokens import Encoder, vocabulary_digest
 from seqcritic.errors import UserError
-from seqcritic.files import seal, unseal, write_whole
+from seqcritic.files import cache_fault, seal, unseal, write_whole
 
 # Raise this number with every change of the files' form.
 CACHE_VERSION = 2
@@ -48,7 +48,7 @@ ABANDONED_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class PairFilter:
-    """Which pairs training leaves out, by their numbers of tokens."""
+    """Which pairs training leaves out, by how many tokens they have."""
 
     maximum_length: int
     maximum_ratio: float | None
@@ -99,6 +99,7 @@ def file_signature(path: str | Path) -> dict[str, Any]:
     """Return what tells a file from others without reading all of it."""
     with Path(path).open("rb") as stream:
         size = os.fstat(stream.fileno()).st_size
+        # Its two ends, its size and its time: reading all of many gigabytes at every start would take minutes.
         digest = hashlib.blake2b(stream.read(BLOCK_BYTES), digest_size=16)
         stream.seek(max(0, size - BLOCK_BYTES))
         digest.update(stream.read(BLOCK_BYTES))
@@ -124,6 +125,7 @@ def encoded_pairs(
     Only scores of texts need the raw pairs beside the ids, which take as much room again.
     """
     digests = [vocabulary_digest(vocabulary) for vocabulary in vocabularies]
+    # All that decides the arrays is in the name: a cache is never stale, only unused.
     key = key_of([CACHE_VERSION, files, digests, asdict(pair_filter)])
     folder = cache / f"pairs-{key}{'-texts' if with_texts else ''}"
     cached = open_folder(folder)
@@ -152,6 +154,7 @@ def open_folder(folder: Path) -> EncodedPairs | None:
         with_texts = TEXT_ARRAYS[0] in description["arrays"]
         for name in (*ARRAYS, *(TEXT_ARRAYS if with_texts else ())):
             found = file_signature(folder / name)
+            # Not by the time of change: copies of a cache are as good.
             if {part: found[part] for part in ("size", "blocks")} != description["arrays"][name]:
                 return None
         source, target = (
@@ -193,13 +196,6 @@ def write_cached(path: Path, text: str) -> None:
         raise cache_fault(path.parent, error) from None
 
 
-def cache_fault(cache: Path, error: OSError) -> UserError:
-    """Return the error for a cache that cannot be written."""
-    return UserError(
-        f"cannot write the cache {cache}: {error.strerror or error}; set SEQCRITIC_CACHE to a folder with space"
-    )
-
-
 def _make_temporary(folder: Path) -> Path:
     """Return a new folder beside the final one; remove those that killed processes have left."""
     try:
@@ -207,6 +203,7 @@ def _make_temporary(folder: Path) -> Path:
         for other in folder.parent.glob(f"pairs-*{TEMPORARY}"):
             with suppress(OSError):
                 newest = max(path.stat().st_mtime for path in (other, *other.iterdir()))
+                # Another process may be at work in a younger one.
                 if time.time() - newest > ABANDONED_SECONDS:
                     shutil.rmtree(other, ignore_errors=True)
         return Path(tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=TEMPORARY, dir=folder.parent))
@@ -228,6 +225,7 @@ def _encode(
         description = _write_arrays(streams, vocabularies, pair_filter, pairs, "data.train")
     signatures = {name: file_signature(folder / name) for name in names}
     arrays = {name: {part: found[part] for part in ("size", "blocks")} for name, found in signatures.items()}
+    # Last, for it says how large the others are: without it the folder counts as incomplete.
     (folder / DESCRIPTION).write_text(json.dumps(seal(description | {"arrays": arrays}), indent=1), encoding="utf-8")
 
 
@@ -270,6 +268,8 @@ def _write_arrays(
         writers.append(PackedRowsWriter(text, offsets, "uint8"))
     for chunk in _chunks(pairs):
         num_read += len(chunk)
+        # Of the raw text, before anything is left out: the fingerprint is of the data, not of what a filter makes of
+        # it.
         digest.update("".join(text_record(pair.source, pair.targets) for pair in chunk).encode())
         sources = vocabularies[0].encode_all([pair.source for pair in chunk])
         targets = vocabularies[1].encode_all([pair.target for pair in chunk])
@@ -315,6 +315,7 @@ def _install(temporary: Path, folder: Path) -> None:
     """Give a complete folder its name. One that is there already stays if it is whole and makes room if not."""
     for _ in range(ATTEMPTS):
         try:
+            # A rename onto a folder with content fails, so that of two processes only one installs its own.
             os.rename(temporary, folder)
             return
         except OSError as error:

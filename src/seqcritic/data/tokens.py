@@ -1,4 +1,4 @@
-"""Raw lines to token ids and back: vocabularies of words and of subwords, learnt from text.
+"""Raw lines to token ids and back: vocabularies of words, characters and subwords, learnt from text or given.
 
 Id 0 is the end token, which also pads; 1 is the unknown token; the learnt tokens follow.
 """
@@ -9,25 +9,19 @@ import hashlib
 import heapq
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any, Protocol
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-from seqcritic.data.vocabulary import END, END_TEXT
+from seqcritic.data.subwords import learn_subwords, read_tokenizer, stored_tokenizer
+from seqcritic.data.vocabulary import END, END_TEXT, NUM_SPECIAL, UNKNOWN, UNKNOWN_TEXT
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, join_words, split_words
 from seqcritic.errors import UserError
 from seqcritic.progress import log
 from seqcritic.settings.data import TokenSettings
 
-UNKNOWN = 1
-UNKNOWN_TEXT = "<unk>"
-NUM_SPECIAL = 2
-WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"
-# Bounds of memory for any text: different words to count, and bytes of different words to learn subwords from.
+# A bound of memory for any text: different words to count.
 MOST_COUNTED = 3_000_000
-MOST_LEARNT_BYTES = 6_000_000
 
 
 class TextVocabulary(Protocol):
@@ -72,23 +66,27 @@ class Encoder(Protocol):
 
 
 class WordVocabulary:
-    """Whole words; what is not in the list is unknown."""
+    """Whole words, or single characters; what is not in the list is unknown."""
 
     def __init__(self, kind: str, lowercase: bool, words: Sequence[str]) -> None:
         self.kind = kind
         self.lowercase = lowercase
         self._texts = [END_TEXT, UNKNOWN_TEXT, *words]
-        self._numbers = {word: number for number, word in enumerate(words, start=NUM_SPECIAL)}
-        if len(self._numbers) != len(words):
+        self._ids = {word: number for number, word in enumerate(words, start=NUM_SPECIAL)}
+        if len(self._ids) != len(words):
             raise ValueError("a vocabulary lists every word once")
 
     def __len__(self) -> int:
         return len(self._texts)
 
+    def knows(self, word: str) -> bool:
+        """Return whether a word, or a character, has an id of its own."""
+        return (word.lower() if self.lowercase else word) in self._ids
+
     def encode(self, line: str) -> list[int]:
         """Return the ids of a raw line, without an end token."""
-        number_of = self._numbers.get
-        return [number_of(word, UNKNOWN) for word in self.words(line)]
+        id_of = self._ids.get
+        return [id_of(word, UNKNOWN) for word in _split(line, self.kind, self.lowercase)]
 
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of many raw lines."""
@@ -97,15 +95,17 @@ class WordVocabulary:
     def decode(self, ids: Iterable[int]) -> str:
         """Return readable text up to the first end token; an unknown word reads `UNKNOWN_WORD`."""
         words = [UNKNOWN_WORD if word == UNKNOWN_TEXT else word for word in self.tokens(ids)]
-        return join_words(words) if self.kind == "words" else " ".join(words)
+        if self.kind == "words":
+            return join_words(words)
+        return ("" if self.kind == "characters" else " ").join(words)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the words up to the first end token, `<unk>` for unknown ones."""
-        return [self._texts[number] for number in takewhile(_goes_on, ids)]
+        return [self._texts[number] for number in takewhile(lambda number: number != END, ids)]
 
     def words(self, line: str) -> list[str]:
-        """Return the words of a raw line, unknown ones included."""
-        return _split(line, self.kind, self.lowercase)
+        """Return the words of a raw line, unknown ones included, also where the tokens are characters."""
+        return _split(line, "words" if self.kind == "characters" else self.kind, self.lowercase)
 
     def to_dict(self) -> dict[str, Any]:
         """Return kind, rules and words."""
@@ -113,68 +113,15 @@ class WordVocabulary:
         return {"kind": self.kind, "rules": RULES_VERSION, "lowercase": self.lowercase, "words": words}
 
 
-class SubwordVocabulary:
-    """Byte-pair encoding of bytes (Sennrich et al. 2016; Radford et al. 2019): any text has ids, none is unknown.
+def learn_vocabulary(lines: Iterable[str], settings: TokenSettings, setting: str = "tokens") -> TextVocabulary:
+    """Return the vocabulary that a side of the training text has under the settings.
 
-    Decoding gives back every line exactly, but for lower-casing and white space at its ends.
+    The lines are read once, or not at all where a tokenizer is given; `setting` is what a fault of that names.
     """
-
-    kind = "subwords"
-
-    def __init__(self, tokenizer: Tokenizer, lowercase: bool) -> None:
-        self.lowercase = lowercase
-        self._tokenizer = tokenizer
-        # No special tokens inside the tokenizer: it would find their names in the text.
-        by_number = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-        self._pieces = [END_TEXT, _as_piece(f" {UNKNOWN_WORD}"), *(piece for piece, _ in by_number)]
-        self._decoder = decoders.ByteLevel()
-
-    def __len__(self) -> int:
-        return len(self._pieces)
-
-    def encode(self, line: str) -> list[int]:
-        """Return the ids of a raw line, without an end token."""
-        return self.encode_all([line])[0]
-
-    def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
-        """Return the ids of many raw lines."""
-        clean = [_clean(line, self.lowercase) for line in lines]
-        encodings = self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)
-        return [[number + NUM_SPECIAL for number in encoding.ids] for encoding in encodings]
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Return readable text up to the first end token."""
-        text: str = self._decoder.decode(self._pieces_of(ids))
-        return text.removeprefix(" ")
-
-    def tokens(self, ids: Iterable[int]) -> list[str]:
-        """Return the pieces up to the first end token; `▁` stands for the space before a word."""
-        return [self._show(piece) for piece in self._pieces_of(ids)]
-
-    def words(self, line: str) -> list[str]:
-        """Return the words of a raw line: a score of subwords could not be compared with anything."""
-        return split_words(_clean(line, self.lowercase))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the kind and the tokenizer's own description."""
-        return {"kind": self.kind, "lowercase": self.lowercase, "tokenizer": json.loads(self._tokenizer.to_str())}
-
-    def _pieces_of(self, ids: Iterable[int]) -> list[str]:
-        return [self._pieces[number] for number in takewhile(_goes_on, ids)]
-
-    def _show(self, piece: str) -> str:
-        if piece == self._pieces[UNKNOWN]:
-            return UNKNOWN_TEXT
-        text: str = self._decoder.decode([piece])
-        # Part of a character has no text of its own.
-        return piece if "\N{REPLACEMENT CHARACTER}" in text else text.replace(" ", WORD_START)
-
-
-def learn_vocabulary(lines: Iterable[str], settings: TokenSettings) -> TextVocabulary:
-    """Return the vocabulary that a side of the training text has under the settings; the lines are read once."""
+    if settings.kind == "tokenizer":
+        return read_tokenizer(settings, setting)
     if settings.kind == "subwords":
-        clean = bounded_lines((_clean(line, settings.lowercase) for line in lines), MOST_LEARNT_BYTES)
-        return SubwordVocabulary(_train_subwords(clean, settings), settings.lowercase)
+        return learn_subwords(lines, settings)
     split = (_split(line, settings.kind, settings.lowercase) for line in lines)
     counts = count_words(split, MOST_COUNTED)
     # In a text that others have cut to their vocabulary, the unknown word is no word.
@@ -200,31 +147,10 @@ def count_words(lines: Iterable[Sequence[str]], most: int) -> Counter[str]:
     return counts
 
 
-def bounded_lines(lines: Iterable[str], most_bytes: int) -> Iterator[str]:
-    """Yield the lines; once the different words in them exceed so many bytes, without words never seen before.
-
-    The library that learns subwords keeps over a hundred times these bytes. Words that first appear after hundreds of
-    thousands of others are too rare to matter to it.
-    """
-    seen: set[str] = set()
-    num_bytes = 0
-    for line in lines:
-        words = line.split()
-        if num_bytes < most_bytes:
-            new = set(words) - seen
-            num_bytes += sum(len(word.encode()) for word in new)
-            seen |= new
-            if num_bytes >= most_bytes:
-                log.info(f"subwords are learnt from the first {len(seen):,} different words, later ones are too rare")
-            yield line
-        else:
-            yield " ".join(word for word in words if word in seen)
-
-
 def vocabulary_from_dict(stored: dict[str, Any]) -> TextVocabulary:
     """Return the vocabulary that `to_dict` described."""
-    if stored["kind"] == "subwords":
-        return SubwordVocabulary(Tokenizer.from_str(json.dumps(stored["tokenizer"])), stored["lowercase"])
+    if "tokenizer" in stored:
+        return stored_tokenizer(stored)
     if stored["rules"] != RULES_VERSION:
         raise UserError(
             f"the vocabulary was made by version {stored['rules']} of the word rules, this is version {RULES_VERSION}; "
@@ -239,35 +165,9 @@ def vocabulary_digest(vocabulary: Encoder) -> str:
     return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def _train_subwords(lines: Iterable[str], settings: TokenSettings) -> Tokenizer:
-    assert settings.size is not None
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    trainer = trainers.BpeTrainer(
-        vocab_size=settings.size,
-        min_frequency=settings.minimum_count,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(lines, trainer)
-    return tokenizer
-
-
 def _split(line: str, kind: str, lowercase: bool) -> list[str]:
     if lowercase:
         line = line.lower()
+    if kind == "characters":
+        return list(line.strip())
     return split_words(line) if kind == "words" else line.split()
-
-
-def _clean(line: str, lowercase: bool) -> str:
-    return (line.lower() if lowercase else line).strip()
-
-
-def _goes_on(number: int) -> bool:
-    return number != END
-
-
-def _as_piece(text: str) -> str:
-    """Return a text in the characters by which the tokenizer writes its bytes."""
-    ((piece, _),) = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(text)
-    return str(piece)

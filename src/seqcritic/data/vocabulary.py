@@ -1,4 +1,4 @@
-"""Tokens and their ids. Id 0 is always the end token, which also pads."""
+"""Tokens and their ids. Id 0 is always the end token, which also pads; of texts, 1 is the unknown token."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterable, Sequence
 
 END = 0
 END_TEXT = "<end>"
+UNKNOWN = 1
+UNKNOWN_TEXT = "<unk>"
+NUM_SPECIAL = 2
 SPELLING_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789,.!? #"
 OTHER_CHARACTER = "#"
 
 
 class Vocabulary:
-    """A fixed list of tokens; token k of the list has number k + 1."""
+    """A fixed list of tokens; token k of the list has the id k + 1."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         if len(set(tokens)) != len(tokens):

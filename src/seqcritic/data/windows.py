@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from seqcritic.contracts.batch import Batch
+from seqcritic.contracts.batch import Batch, pad
 from seqcritic.data.corruption import corrupt, derive_seed
+from seqcritic.data.typing_noise import TypingNoise
 from seqcritic.data.vocabulary import END, Vocabulary, normalise_spelling, spelling_table
 
 Codes = npt.NDArray[np.uint8]
@@ -33,6 +34,7 @@ class Windows:
         at_words: bool,
     ) -> None:
         self.length = length
+        self._vocabulary = vocabulary
         self.num_characters = len(vocabulary) - 1
         self.codes = _encode(sentences, vocabulary)
         space = vocabulary.ids[" "]
@@ -67,29 +69,35 @@ class Windows:
             self._order = (seed, epoch, generator.permutation(len(self)))
         return self._order[2]
 
-    def batch(self, position: int, size: int, seed: int, noise: float) -> Batch:
+    def batch(self, position: int, size: int, seed: int, noise: float | TypingNoise) -> Batch:
         """Return the examples position..position+size-1 of the seeded stream, freshly corrupted."""
         chosen = np.empty(size, np.int64)
         filled = 0
         while filled < size:
             epoch, offset = divmod(position + filled, len(self))
-            taken = self.order(seed, epoch)[offset : offset + size - filled]
-            chosen[filled : filled + len(taken)] = taken
-            filled += len(taken)
+            selected = self.order(seed, epoch)[offset : offset + size - filled]
+            chosen[filled : filled + len(selected)] = selected
+            filled += len(selected)
         generator = torch.Generator().manual_seed(derive_seed(seed, "noise", position))
         return self.examples(chosen, noise, generator)
 
-    def examples(self, chosen: npt.NDArray[np.int64], noise: float, generator: torch.Generator) -> Batch:
-        """Return the chosen windows as a batch of (corrupted, clean) pairs."""
+    def examples(self, chosen: npt.NDArray[np.int64], noise: float | TypingNoise, generator: torch.Generator) -> Batch:
+        """Return the chosen windows as a batch of (corrupted, clean) pairs; `noise` is the paper's η, or typing's."""
         lengths = torch.from_numpy(self.lengths[chosen].astype(np.int64))
         width = int(lengths.max())
         columns = torch.arange(width + 1)
         codes = self.codes[self.starts[chosen][:, None] + np.arange(width)]
         clean = torch.from_numpy(codes.astype(np.int64))
-        noisy = corrupt(clean, noise, self.num_characters, generator)
         inside = columns[:width] < lengths[:, None]
         mask = columns <= lengths[:, None]
-        return Batch(_close(noisy, inside), mask, _close(clean, inside), mask)
+        closed = _close(clean, inside)
+        if isinstance(noise, TypingNoise):
+            # Such noise changes lengths and goes by letters, one line after the other.
+            draws = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
+            lines = ["".join(self._vocabulary.decode(row)) for row in closed.tolist()]
+            noisy = [self._vocabulary.encode(noise.corrupt(line, draws)) for line in lines]
+            return Batch(*pad(noisy), closed, mask)
+        return Batch(_close(corrupt(clean, noise, self.num_characters, generator), inside), mask, closed, mask)
 
 
 def _close(tokens: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
@@ -109,7 +117,7 @@ def _encode(sentences: Iterable[str], vocabulary: Vocabulary) -> Codes:
 
 
 def _characters_left(codes: Codes) -> npt.NDArray[np.int64]:
-    """Return for each place the number of characters from it to the next end token."""
+    """Return for each position the number of characters from it to the next end token."""
     ends = np.flatnonzero(codes == END)
     positions = np.arange(len(codes))
     left: npt.NDArray[np.int64] = ends[np.searchsorted(ends, positions)] - positions

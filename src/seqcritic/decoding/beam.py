@@ -79,7 +79,7 @@ def search_memory(
     Memory grows with B · width · S.
     """
     if width < 1 or num_best < 1 or bool((maximum_lengths < 1).any()):
-        raise ValueError("beam search needs a width, a number of hypotheses and caps of at least 1")
+        raise ValueError("beam search needs a width, a number of hypotheses and maximum lengths of at least 1")
     search = actor.searcher(memory, width)
     live = search.start()
     rows = torch.arange(len(maximum_lengths), device=maximum_lengths.device)  # [R]
@@ -95,6 +95,7 @@ def search_memory(
     for length in range(1, int(maximum_lengths.max()) + 1):
         num_rows, num_live = log_probs.shape
         log_probs, parents, chosen = expand_top_k(search.logits(live), log_probs, num_kept)
+        # From positions within an example to positions in [R * W], as `step` takes them.
         parents += torch.arange(num_rows, device=rows.device)[:, None] * num_live
         capped = maximum_lengths[rows] == length
         ended = actor.special.is_end(chosen)
@@ -104,6 +105,7 @@ def search_memory(
             emitted = _trace(trail, parents[closed], chosen[closed])
             columns = (rows[closed.nonzero()[:, 0]], emitted, ended[closed], log_probs[closed])
             for row, tokens, finished, log_prob in zip(*(column.tolist() for column in columns), strict=True):
+                # Sorted as they come: the worst of the best is what the rest of the search has to beat.
                 insort(results[row], _close(tokens, finished, log_prob, length_reward), key=rank)
                 del results[row][num_best:]
                 if len(results[row]) == num_best:
@@ -115,6 +117,7 @@ def search_memory(
                 field.gather(1, going_on) for field in (log_probs, parents, chosen, ended)
             )
         log_probs = log_probs.masked_fill(ended, -torch.inf)
+        # A row ends as soon as no descendant can enter its list, which changes no result and saves steps.
         going = ~capped & (_bound(log_probs, length_reward, length, maximum_lengths[rows]) > to_beat[rows])
         if not bool(going.all()):
             if not bool(going.any()):
@@ -137,11 +140,13 @@ def _trace(trail: list[tuple[Tensor, Tensor]], parents: Tensor, tokens: Tensor) 
 
 def _bound(log_probs: Tensor, length_reward: float, length: int, maximum_lengths: Tensor) -> Tensor:
     """Return the highest score [R] that any descendant of live hypotheses [R, W] of one length can end with."""
+    # Log-probabilities only fall; with a positive reward the longest answer allowed could still gain that much.
     reach = maximum_lengths - 1 if length_reward > 0 else torch.full_like(maximum_lengths, length)
     return log_probs.max(dim=1).values + length_reward * reach.to(log_probs.dtype)
 
 
 def _close(emitted: list[int], finished: bool, log_prob: float, length_reward: float) -> Hypothesis:
+    # The end token is in the log-probability and not in the answer, nor in its length.
     tokens = emitted[:-1] if finished else emitted
     return Hypothesis(tokens, log_prob, log_prob + length_reward * len(tokens), finished)
 

@@ -80,7 +80,7 @@ def find_violations(
 
 
 def _close_ended(steps: Tensor, ended: Tensor, padding: int) -> Tensor:
-    """Let what has ended [B, K] go on with padding only, which costs nothing, in log-probabilities [B, K, V]."""
+    """Return log-probabilities [B, K, V] by which what has ended [B, K] goes on with padding, at no cost."""
     closed = torch.full_like(steps[0, 0], -torch.inf)
     closed[padding] = 0
     return torch.where(ended[:, :, None], closed, steps)

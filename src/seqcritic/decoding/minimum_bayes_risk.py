@@ -62,7 +62,7 @@ class MinimumBayesRisk:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The different samples of one source, without end tokens, those drawn more often first; and how often."""
+    """The distinct samples of one source, without end tokens, most frequent first, and their counts."""
 
     tokens: list[list[int]]
     counts: list[int]

@@ -49,6 +49,7 @@ def roll_out_prefixes(
 
     The random numbers of a row are its own, whatever the others are and however long they grow.
     """
+    # A generator of its own: the sample itself is the same with and without these further ones.
     own = fork(generator)
     width = int(maximum_lengths.max())
     prefixes = []

@@ -56,13 +56,16 @@ def sample(
         logits = actor.logits(state)
         distribution = torch.softmax(logits, dim=1)
         drawn = choose(distribution, numbers[step, rows])
+        # H = log Z − Σ_a p_a logit_a: no tensor of log-probabilities is made for the entropy.
         normalisers = _normalisers(logits, distribution, drawn)
         entropies = normalisers - torch.linalg.vecdot(distribution, logits)
         if not bool(torch.isfinite(entropies).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
+        # After the draw, so that a row's later numbers do not depend on how much of it was given.
         if given is not None and step < given[0].shape[1]:
             drawn = torch.where(given[1][rows] > step, given[0][rows, step], drawn)
         token_log_probabilities = logits.gather(1, drawn[:, None])[:, 0] - normalisers
+        # All that the actor knew is kept: what scores the sample later need not run this loop again.
         columns.append((rows, drawn, distribution, actor.view(state), entropies, token_log_probabilities))
         going = ~actor.special.is_end(drawn) & (maximum_lengths[rows] > step + 1)
         if not bool(going.any()):
@@ -80,8 +83,9 @@ def _normalisers(logits: Tensor, probabilities: Tensor, drawn: Tensor) -> Tensor
 
 
 def collect(columns: list[tuple[Tensor, ...]], batch: int, padding: int) -> Sample:
-    """Return steps over the rows still alive, each with the fields of a sample, its rows in place of the mask."""
+    """Return the sample made of its steps: of each the rows still alive, and for these the fields of a sample."""
     rows, tokens, distributions, *others = (list(field) for field in zip(*columns, strict=True))
+    # Steps have fewer and fewer rows; by these positions they become one packed tensor without a padded copy.
     positions = torch.cat([alive * len(columns) + step for step, alive in enumerate(rows)])
     probabilities = Packed(torch.cat(distributions), positions, (batch, len(columns)))
     padded = [probabilities.spread(torch.cat(field)) for field in (tokens, *others)]

@@ -26,6 +26,7 @@ def resampled_scores(runs: Sequence[Array], metric: Score, seed: int = 0) -> Arr
     generator = np.random.default_rng(derive_seed(seed, "bootstrap", size))
     totals = np.empty((NUM_RESAMPLES, together.shape[1]))
     for index in range(NUM_RESAMPLES):
+        # A resample is a count of each sentence; sums of summands are then one product, and no text is scored again.
         times_drawn = np.bincount(generator.integers(0, size, size), minlength=size)
         totals[index] = times_drawn @ together
     scores: Array = metric.of_totals(totals.reshape(NUM_RESAMPLES, len(runs), width))
@@ -43,11 +44,13 @@ def paired_p_value(runs: Sequence[Array], baseline: Sequence[Array], metric: Sco
 
     Every resample draws sentences, the same for all runs, and seeds, both with replacement. With `shared_seeds` run s
     of both methods has the same seed and they are drawn as a pair; otherwise each method's are drawn by themselves. p
-    is the share of resamples in which the difference changes its sign, doubled, counted so that it is never 0.
+    is the fraction of resamples in which the difference changes its sign, doubled, counted so that it is never 0.
     """
     observed = _mean_score(runs, metric) - _mean_score(baseline, metric)
+    # Then no side is the wrong one to count.
     if observed == 0:
         return 1.0
+    # Both calls draw the same sentences, which is what makes the test a paired one.
     ours, theirs = resampled_scores(runs, metric), resampled_scores(baseline, metric)  # [R, S]
     generator = np.random.default_rng(derive_seed(0, "seeds", len(runs)))
     if shared_seeds:
@@ -55,6 +58,7 @@ def paired_p_value(runs: Sequence[Array], baseline: Sequence[Array], metric: Sco
     else:
         differences = _mean_of_drawn(ours, generator) - _mean_of_drawn(theirs, generator)
     against = int((differences >= 0).sum() if observed < 0 else (differences <= 0).sum())
+    # The observed data counts as one resample of its own: p is never 0, however many there are.
     return min(1.0, 2 * (against + 1) / (NUM_RESAMPLES + 1))
 
 

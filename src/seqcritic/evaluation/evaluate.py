@@ -25,7 +25,7 @@ from seqcritic.scores.shared.function import as_score, load_score
 from seqcritic.scores.weighted_sum import Weighted, WeightedSum
 from seqcritic.settings.data import OBJECT, OwnTaskSettings, TranslationSettings
 from seqcritic.settings.scores import WEIGHTED_SUM, ScoreSettings
-from seqcritic.settings.tree import Settings
+from seqcritic.settings.tree import Precision, Settings
 
 SURROGATE = "trained:"
 USUAL_LIMITS = LengthLimits()
@@ -77,7 +77,7 @@ def build_weighted(given: Weighted, settings: Settings, codec: Codec | None = No
     return given.build(lambda part: build_named(part, settings, codec) if isinstance(part, str) else as_score(part))
 
 
-def watched_scores(score: Score, settings: Settings, codec: Codec | None = None) -> dict[str, Score]:
+def other_scores(score: Score, settings: Settings, codec: Codec | None = None) -> dict[str, Score]:
     """Return the scores that are reported beside the one trained for: the parts of a sum, and `evaluation.also`.
 
     They go by their names in tables, or by those of the settings where two would be one.
@@ -88,6 +88,7 @@ def watched_scores(score: Score, settings: Settings, codec: Codec | None = None)
         (name, build_named(name, settings, codec, f"evaluation.also.{place}"))
         for place, name in enumerate(settings.evaluation.also)
     ]
+    # Two scores of one name, as BLEU of two kinds, would overwrite each other in a record of metrics.
     for name, other in others:
         label = other.name if other.name not in (score.name, *found) else name
         found.setdefault(label, other)
@@ -95,19 +96,21 @@ def watched_scores(score: Score, settings: Settings, codec: Codec | None = None)
 
 
 def introduce(score: Score, task: Callable[[], Task]) -> Score:
-    """Return a score that knows where it can read the validation references of a task, which is asked for then."""
+    """Return the score, told how to read the validation references of a task; the task is asked for when it does."""
 
     def read() -> list[list[list[int]]]:
         valid = task()
         return [valid.codec.encode_references(list(own)) for own in valid.evaluation_set("valid").all_references]
 
+    # A function, not the text: most scores never read it, and reading costs a pass over the validation set.
     score.read_corpus(read)
     return score
 
 
 def score_options(settings: Settings, codec: Codec | None = None) -> ScoreOptions:
-    """Return what a score may need to know of the settings, and of the codec where that is at hand."""
+    """Return the options that scores are built with: from the codec if it is at hand, else from the settings."""
     score, data = settings.score, settings.data
+    # The codec of a model knows best; settings stand in where nothing has been read yet, as for a check of names.
     if codec is not None:
         chosen = codec.score_options()
     elif isinstance(data, OwnTaskSettings):
@@ -136,7 +139,7 @@ def resolve_search(search: AnySearch, settings: Settings, codec: Codec, own: Cal
 
 
 def surrogate(score: Score) -> str:
-    """Return `trained:NAME:UNIT` of what rewards are made of where that is not what is reported; else nothing."""
+    """Return `trained:NAME:UNIT` if rewards come from a surrogate of the reported score, else an empty string."""
     return f"{SURROGATE}{score.surrogate}" if score.surrogate else ""
 
 
@@ -195,12 +198,16 @@ def signature(
     num_references: str = "1",
     num_members: int = 1,
     limits: LengthLimits = USUAL_LIMITS,
+    precision: Precision = "float32",
 ) -> str:
     """Return what a reader needs to know to obtain the same figure, and the surrogate that was trained for."""
+    # The order of the parts is that of published signatures: a signature is compared as a string.
     name, *computation = name_references(metric.signature(), num_references)
     computation += [trained] if trained else []
     place = [f"split:{split}", f"sentences:{num_sentences}"]
     versions = [f"seqcritic:{version('seqcritic')}"]
     found_by = [search.signature()] + ([f"ensemble:{num_members}"] if num_members > 1 else [])
     found_by += limits.signature()
+    # float64 predicts what float32 does but for ties; bfloat16 may find something else in one line of hundreds.
+    found_by += [f"precision:{precision}"] if precision == "bfloat16" else []
     return "|".join([name, *place, *task.conditions(split), *found_by, *computation, *versions])

@@ -16,11 +16,11 @@ from seqcritic.errors import UserError
 from seqcritic.evaluation.bootstrap import interval
 from seqcritic.evaluation.evaluate import (
     name_references,
+    other_scores,
     predict_batches,
     score_predictions,
     signature,
     surrogate,
-    watched_scores,
 )
 from seqcritic.progress import Bar, set_up_logging
 from seqcritic.scores.bleu import BleuScore
@@ -48,6 +48,7 @@ class RunEvaluation:
     references: list[str]
     predictions: list[str]
     statistics: Array  # [sentences, K], each sentence's summands of the score
+    further_references: list[tuple[str, ...]] | None = None  # beyond the first, where any sentence has such
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, without the sentences."""
@@ -72,7 +73,7 @@ def evaluate(
     model, task = load_for_evaluation(place, overrides, device)
     search = model.resolve(search)
     evaluation_set = task.evaluation_set(split)
-    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar:
+    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar, model.predicting():
         predictions = predict_batches(model.actor, task, bar.over(evaluation_set.batches, len), search)
     return evaluate_predictions(model, task, split, evaluation_set, search, predictions)
 
@@ -99,12 +100,14 @@ def evaluate_predictions(
             evaluation_set.num_references,
             model.description.get("members", 1),
             model.actor.limits,
+            model.settings.precision,
         ),
         further=_further_scores(model, task, predictions, evaluation_set),
         sources=evaluation_set.sources,
         references=evaluation_set.references,
         predictions=predictions,
         statistics=evaluated.statistics,
+        further_references=evaluation_set.further_references,
     )
 
 
@@ -140,7 +143,7 @@ def _further_scores(
     """Return the other figures: what the settings watch, and what a reader of BLEU expects, chrF and BLEU by the
     paper's convention."""
     references, codec = evaluation_set.all_references, task.codec
-    scores = watched_scores(model.score, model.settings, codec)
+    scores = other_scores(model.score, model.settings, codec)
 
     def describe(score: Score) -> str:
         return "|".join(name_references(score.signature(), evaluation_set.num_references)).removeprefix("score:")

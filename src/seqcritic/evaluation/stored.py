@@ -19,6 +19,7 @@ from seqcritic.evaluation.run import RunEvaluation, evaluate_predictions, load_f
 from seqcritic.evaluation.tuning import tune_model
 from seqcritic.files import seal, unseal, write_whole
 from seqcritic.progress import Bar
+from seqcritic.training.model import Model
 
 EVALUATIONS_FOLDER = "evaluations"
 
@@ -27,9 +28,9 @@ class StoredEvaluations:
     """Evaluates the best actor of a run on its text or on what overrides name, and reads what it has evaluated
     before."""
 
-    def __init__(self, run: Path, label: str = "", overrides: Sequence[str] = ()) -> None:
-        """`label` stands before the titles of bars."""
-        self.folder = run / EVALUATIONS_FOLDER
+    def __init__(self, run: Path | Model, label: str = "", overrides: Sequence[str] = ()) -> None:
+        """`run`: its folder, or its loaded model. `label` stands before the titles of bars."""
+        self.folder = (run.place if isinstance(run, Model) else run) / EVALUATIONS_FOLDER
         self.label = f"{label}: " if label else ""
         self.model, self.task = load_for_evaluation(run, overrides)
         # Evaluating on other text leaves what is stored of the run's own.
@@ -40,7 +41,8 @@ class StoredEvaluations:
         test = self.task.evaluation_set("test")
 
         def predict() -> list[str]:
-            with Bar(f"{self.label}{search.describe()} on test", len(test), "sentences") as bar:
+            title = f"{self.label}{search.describe()} on test"
+            with Bar(title, len(test), "sentences") as bar, self.model.predicting():
                 return predict_batches(self.model.actor, self.task, bar.over(test.batches, len), search)
 
         name = f"test-{search.describe().replace(' ', '-')}"
@@ -58,7 +60,8 @@ class StoredEvaluations:
         return Search(width, self._remember(f"valid-beam-{width}-rho", key, tune)["rho"])
 
     def _key(self, split: str, num_sentences: int, search: Search) -> str:
-        text = signature(self.task, self.model.score, split, num_sentences, search)
+        precision = self.model.settings.precision
+        text = signature(self.task, self.model.score, split, num_sentences, search, precision=precision)
         return f"actor:{self.model.description['digests']['actor']}|{text}"
 
     def _remember(self, name: str, key: str, make: Callable[[], Any]) -> Any:

@@ -58,6 +58,7 @@ class ActorCritic(RewardMethod):
         roll_in = self.roll_in(networks, batch, progress)
         seen = gather_experience(networks, batch, self.settings, self.score, self.shaping, generator, draw=roll_in)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score, generator)
+        # Values are detached and no token is sampled here: the sum over all tokens is exact, only prefixes are drawn.
         actor_loss = self.actor_loss(seen.logits, critic.values, seen.rollout.sample.mask)
         measurements = {"actor_loss": actor_loss.detach(), "critic_loss": critic.loss.detach()}
         measurements |= critic.measurements | seen.measurements
@@ -72,7 +73,9 @@ class ActorCritic(RewardMethod):
         weights = list(networks.actor.parameters())
         # Two passes back through the actor in place of one: η weighs what each of them finds.
         gradients = {REST: gradient_of(loss, weights), CORRECTION: gradient_of(correction, weights)}
+        # From earlier batches alone: an η that depended on this batch's gradients would bias their sum.
         eta = self.automatic.eta
+        # Both gradients are known now; backward only has to hand them over.
         corrected = with_gradient(loss + eta * correction, weights, gradients[REST] + eta * gradients[CORRECTION])
         return Outcome(corrected + critic.loss, measurements, gradients)
 

@@ -54,7 +54,7 @@ class BeamSearchOptimizationSettings(Section):
 
 
 def beam_width(settings: BeamSearchOptimizationSettings, progress: float) -> int:
-    """Return K, from `initial_width` to `width` by one place after each equal share of the updates."""
+    """Return K, from `initial_width` to `width` by one after each equal part of the updates."""
     first = min(settings.initial_width, settings.width)
     return first + int(progress * (settings.width - first + 1))
 
@@ -80,6 +80,7 @@ class BeamSearchOptimization(RewardMethod):
         decode = None if batch.texts is None else batch.texts.decode
         costs = violation_costs(found, batch.references, self.score, actor.special, decode)
 
+        # Rivals of one token differ from the reference in that token alone: its logits there are known already.
         long = found.positions > found.starts
         mask = _up_to_position(found, actor.special)
         seen = score_beside_references(
@@ -87,6 +88,7 @@ class BeamSearchOptimization(RewardMethod):
         )
         assert seen.reference_logits is not None
         log_probabilities = torch.log_softmax(seen.reference_logits.padded(), dim=2)
+        # Running sums: the score of any stretch of a reference is one difference.
         sums = pad(losses.gather_chosen(log_probabilities, batch.references).cumsum(dim=1), (1, 0))  # [B, T + 1]
         reference_scores = sums[found.rows, found.positions + 1] - sums[found.rows, found.starts]
         last_tokens = found.tokens.gather(1, found.positions[:, None])[:, 0]
@@ -94,6 +96,7 @@ class BeamSearchOptimization(RewardMethod):
         chosen = token_log_probabilities(seen.logits, found.tokens[long])
         after_start = torch.arange(mask.shape[1], device=mask.device) >= found.starts[:, None]
         of_long = torch.where((mask & after_start)[long], chosen, 0.0).sum(dim=1)
+        # Only what was scored as a whole replaces the single token's log-probability.
         rival_scores = rival_scores.index_put((long.nonzero()[:, 0],), of_long)
         loss = (costs * (MARGIN - reference_scores + rival_scores)).sum() / len(batch)
         measurements = {
@@ -129,8 +132,9 @@ def violation_costs(
     parts = (ours[:, None], our_lengths[:, None], decode, read_parts)
     reached = score.score(Scorable(rivals, lengths, *parts))
     possible = score.score(Scorable(ours, our_lengths, *parts))
-    share = reached / torch.where(possible > 0, possible, 1.0)
-    return torch.where(possible > 0, (1 - share).clamp(min=0), 1.0)
+    fraction = reached / torch.where(possible > 0, possible, 1.0)
+    # Where the reference's part itself scores nothing there is no scale: a violation costs all.
+    return torch.where(possible > 0, (1 - fraction).clamp(min=0), 1.0)
 
 
 def _up_to_position(found: Violations, special: SpecialTokens) -> Tensor:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
-from torch import nn
 
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.method import Method
-from seqcritic.contracts.networks import Networks, untrained_names
+from seqcritic.contracts.networks import Networks, copy_network
 from seqcritic.contracts.score import Score
 from seqcritic.errors import UserError
 from seqcritic.methods.likelihood import Likelihood
@@ -31,7 +28,7 @@ def build_method(settings: Settings, phase: str, score: Score) -> Method:
 def build_networks(
     settings: Settings, num_source_tokens: int, num_target_tokens: int, generator: torch.Generator
 ) -> Networks:
-    """Return the actor and what the settings' method needs beside it, with fresh weights; copies start as such."""
+    """Return the actor and the other networks of the settings' method, with fresh weights; copies begin equal."""
     actor = build_actor(settings, num_source_tokens, num_target_tokens, generator)
     critic = build_critic(settings, actor, generator) if settings.method.needs_critic else None
     return assemble_networks(settings.method, actor, critic)
@@ -51,17 +48,6 @@ def assemble_networks(method: MethodSettings, actor: Actor, critic: Critic | Non
         else:
             networks.baseline = LinearBaseline(actor.state_size)
     return networks
-
-
-def copy_network(network: nn.Module) -> nn.Module:
-    """Return a copy with weights of its own, but for those that nothing trains: they are the same tensors."""
-    untrained = untrained_names(network)
-    shared: dict[int, object] = {id(each): each for name, each in network.named_parameters() if name in untrained}
-    if shared:
-        # What a network makes anew, tables of positions for example, is shared too; what is stored is a copy's own.
-        stored = network.state_dict()
-        shared |= {id(buffer): buffer for name, buffer in network.named_buffers() if name not in stored}
-    return copy.deepcopy(network, shared)
 
 
 def count_numbers(networks: Networks) -> int:

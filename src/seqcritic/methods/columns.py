@@ -34,8 +34,8 @@ def choose_columns(critic: Critic, special: SpecialTokens, batch: Batch, first: 
     chosen[list(special.end)] = True
     lengths = special.lengths(batch.references, batch.reference_mask)
     references, lengths = batch.all_references(lengths, special)
-    counted = torch.arange(references.shape[2], device=lengths.device) < lengths[:, :, None]
-    chosen[references[counted].to(chosen.device)] = True
+    mask = torch.arange(references.shape[2], device=lengths.device) < lengths[:, :, None]
+    chosen[references[mask].to(chosen.device)] = True
     num_more = min(critic.num_columns, num_tokens) - int(chosen.sum())
     if num_more > 0:
         likeliest = first.sum(dim=0).masked_fill(chosen, -1.0).topk(num_more).indices

@@ -9,7 +9,7 @@ step. The critic goes on learning from the same rollouts: its bootstrap takes th
 the tokens. There is no delayed actor.
 
 DAgger trains a new policy on the data of all iterations so far; here the actor goes on learning from the states of the
-present update, which its analysis allows too (any no-regret learner). An iteration is a share of the updates.
+present update, which its analysis allows too (any no-regret learner). An iteration is a fixed fraction of the updates.
 
 Shapes: B sequences, T tokens, V vocabulary.
 """
@@ -43,7 +43,7 @@ from seqcritic.tensors.values import Columns, Values, as_packed
 class DaggerSettings(Section):
     """Of `dagger`."""
 
-    iterations: Positive = Field(20, description="N: equal shares of the updates, each with its own β")
+    iterations: Positive = Field(20, description="N: equal parts of the updates, each with its own β")
     decay: Fraction = Field(
         0.0, description="p of β_i = p^(i-1), how often the expert chooses the token; 0: in the first iteration only"
     )
@@ -71,6 +71,7 @@ class Dagger(ActorCritic):
     def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
         """Return the mixture of expert and actor; None, the actor alone, where β = 0."""
         probability = expert_probability(self.own, progress)
+        # Late iterations with β = 0 sample like any other method, with all that is known of own samples.
         if probability == 0:
             return None
         assert networks.critic is not None
@@ -101,6 +102,7 @@ def sample_mixture(
     """
     num_steps = int(maximum_lengths.max())
     numbers = draw_numbers(generator, num_steps, len(maximum_lengths)).to(maximum_lengths.device)
+    # A second stream of numbers: the actor's draws stay those of plain sampling whatever the coins say.
     asks_expert = (
         draw_uniform(generator, num_steps, len(maximum_lengths)).to(maximum_lengths.device) < probability
     )  # [T, B]
@@ -111,8 +113,10 @@ def sample_mixture(
     steps: list[tuple[Tensor, ...]] = []
     for step in range(num_steps):
         distribution = torch.softmax(actor.logits(state), dim=1)
+        # The first distribution stands for all: columns must not change while a state of the critic is carried along.
         if step == 0:
             columns = choose_columns(critic, actor.special, batch, distribution)
+        # Ties, as among tokens that share the value of the rest, go to what the actor prefers.
         expert = critic.next_values(critic_memory, critic_state, columns).best(as_packed(distribution))
         tokens = torch.where(asks_expert[step, rows], expert, choose(distribution, numbers[step, rows]))
         token_log_probabilities = distribution.gather(1, tokens[:, None])[:, 0].log()

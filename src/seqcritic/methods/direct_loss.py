@@ -119,8 +119,8 @@ class DirectLoss(RewardMethod):
         sample = rollout.sample
         sampled = sample.token_log_probabilities.sum(dim=1)
         special = actor.special
-        found, counted, searched = search_n_best(actor, memory, batch, own.width)
-        scores = whole_scores(self.score, special, found.flatten(0, 1), counted.flatten(0, 1), batch.repeat(own.width))
+        found, masks, searched = search_n_best(actor, memory, batch, own.width)
+        scores = whole_scores(self.score, special, found.flatten(0, 1), masks.flatten(0, 1), batch.repeat(own.width))
         width = max(found.shape[2], sample.tokens.shape[1])
         tokens = sample.tokens.view(len(batch), own.samples, -1)
         both = [pad(part, (0, width - part.shape[2]), value=special.padding) for part in (found, tokens)]

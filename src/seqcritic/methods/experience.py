@@ -20,10 +20,10 @@ from seqcritic.contracts.score import Score
 from seqcritic.methods.masked_losses import sampled_log_probabilities, token_log_probabilities
 from seqcritic.methods.rollout import Draw, Rollout, roll_out
 from seqcritic.methods.terms import Anchored, LikelihoodTerm, Terms, likelihood_term, prepare_terms
-from seqcritic.models.gru.recurrence import plain_loops
 from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.plain_loops import plain_loops
 
 
 class Compared(NamedTuple):
@@ -100,7 +100,7 @@ class Experience(Scored):
 
 
 def draw_reward_masks(actor: Actor, batch: Batch, settings: MethodSettings, generator: torch.Generator) -> Masks | None:
-    """Return what is dropped where rewards are learnt from, in drawing as in scoring; None: nothing."""
+    """Return the dropout masks with which samples are drawn and scored; None: no dropout."""
     held = settings.reward_dropout == "held" and actor.repeats_masks
     return actor.draw_masks(len(batch), generator) if held else None
 
@@ -125,11 +125,13 @@ def gather_experience(
     """
     actor, sampler = networks.actor, networks.sampling_actor
     repeats = settings.samples if samples is None else samples
+    # Drawn before anything else: the order of draws is part of what a seed means, and a resumed run repeats it.
     masks = draw_reward_masks(actor, batch, settings, generator)
     memory = actor.encode(batch.sources, batch.source_mask, masks)
     terms = prepare_terms(networks, batch, memory, masks, settings, generator)
     with torch.no_grad():
         # A delayed actor drops what the present one drops: it stays a delayed copy of the policy that is trained.
+        # Where the sampler is the actor itself its memory serves both, as a constant.
         sampler_memory = (
             rows_of.detach(memory) if sampler is actor else sampler.encode(batch.sources, batch.source_mask, masks)
         )
@@ -148,6 +150,8 @@ def gather_experience(
     )
     sample = rollout.sample
     scored = score_beside_references(actor, memory, sample.tokens, sample.mask, batch, terms, with_references)
+    # Only then are the probabilities that drew the sample those of the present weights, and need not be made again. The
+    # plain form computes everything anew, so that the tests compare two ways of doing it.
     own = sampler is actor and draw is None and not plain_loops()
     return Experience(
         **vars(scored),
@@ -187,10 +191,12 @@ def score_beside_references(
     """
     num_sequences, num_steps = tokens.shape
     memories = rows_of.repeat(memory, num_sequences // len(batch)) if rows is None else rows_of.select(memory, rows)
+    # Likelihood keeps its usual dropout where samples are drawn without any: it then reads a memory of its own.
     likelihood = None
     if terms.likelihood is not None and terms.likelihood is not memory:
         own_features, _ = actor.features(terms.likelihood, batch.references, batch.reference_mask)
         likelihood = _likelihood_of(actor.logits_of(own_features), batch, terms)
+    # Nothing is asked of the references in this pass: samples alone, in one loop of their own length.
     if not references and terms.likelihood is not memory:
         features, states = actor.features(memories, tokens, mask)
         return Scored(
@@ -202,6 +208,7 @@ def score_beside_references(
             compared=Compared(tokens, mask),
         )
     num_reference_steps = batch.references.shape[1]
+    # Both are padded to one width; the mask keeps the padding out of all that is computed.
     width = max(num_steps, num_reference_steps)
     both, both_masks = (
         torch.cat([pad(ours, (0, width - num_steps)), pad(given, (0, width - num_reference_steps))])
@@ -209,6 +216,7 @@ def score_beside_references(
     )
     features, states = actor.features(rows_of.cat([memories, memory]), both, both_masks)
     reference_logits = actor.logits_of(features.part(num_sequences, len(both), num_reference_steps))
+    # Logits of the references are always wanted here; those of the samples wait until a method asks for them.
     reference_log_probabilities = token_log_probabilities(reference_logits, batch.references)
     if likelihood is None:
         likelihood = likelihood_term(

@@ -28,14 +28,19 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqcritic.models.products import are_narrow, factor_of, multiply_transposed
+
 
 def _normalisers(logits: Tensor, probabilities: Tensor) -> Tensor:
-    """log Σ_a exp logit_a, [N, 1], of logits and probabilities [N, V]: logit_a − log p_a, of the largest of both."""
+    """log Σ_a exp logit_a, [N, 1], as logit_a − log p_a of the likeliest token; logits and probabilities are [N, V]."""
+    # Softmax has subtracted the largest logit already, so its own probability is the one that cannot have underflowed:
+    # no second pass over [N, V] for a logsumexp.
     return logits.amax(dim=1, keepdim=True) - probabilities.amax(dim=1, keepdim=True).log()
 
 
 def _log_probability_gradient(probabilities: Tensor, tokens: Tensor, by_chosen: Tensor) -> Tensor:
     """Return [N, V], the gradient of the logits where that of log p(y) is [N]."""
+    # In place on the one tensor that is made: an index of a fresh one-hot tensor would be another [N, V].
     weights = by_chosen[:, None]
     return torch.mul(probabilities, -weights).scatter_add_(1, tokens[:, None], weights)
 
@@ -47,6 +52,7 @@ class TokenLogProbability(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, tokens: Tensor) -> Tensor:
         """Return [N] for logits [N, V] and tokens [N]."""
         probabilities = torch.softmax(logits, dim=1)
+        # Probabilities rather than log-probabilities: they are what the gradient is made of.
         ctx.save_for_backward(probabilities, tokens)
         return (logits.gather(1, tokens[:, None]) - _normalisers(logits, probabilities))[:, 0]
 
@@ -66,7 +72,10 @@ class KnownLogProbability(torch.autograd.Function):
         ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, tokens: Tensor, probabilities: Tensor, known: Tensor
     ) -> Tensor:
         """Return what is known, [N], for inputs x [N, F], weight [V, F], bias [V], tokens [N] and p [N, V]."""
+        # The logits are never made: their gradient follows from p and y, and goes straight into the layer's weights.
         ctx.save_for_backward(inputs, weight, tokens, probabilities)
+        ctx.narrow = are_narrow(inputs, weight)
+        # A copy, for autograd would take the same tensor to have no history.
         return known.clone()
 
     @staticmethod
@@ -75,7 +84,10 @@ class KnownLogProbability(torch.autograd.Function):
         """Return the gradients of inputs, weight and bias."""
         inputs, weight, tokens, probabilities = ctx.saved_tensors
         by_logits = _log_probability_gradient(probabilities, tokens, by_chosen)
-        return by_logits @ weight, by_logits.t() @ inputs, by_logits.sum(dim=0), None, None, None
+        to_inputs = inputs.new_empty(inputs.shape)
+        factor_of(weight, ctx.narrow).write(by_logits, to_inputs)
+        to_weight = multiply_transposed(by_logits, inputs, ctx.narrow)
+        return to_inputs, to_weight, by_logits.sum(dim=0), None, None, None
 
 
 class SoftValues(torch.autograd.Function):
@@ -85,6 +97,7 @@ class SoftValues(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, values: Tensor, temperature: float) -> Tensor:
         """Return [N] for logits and values [N, V]."""
         probabilities = torch.softmax(logits, dim=1)
+        # Without a temperature, as in the paper, no log-probability is needed and nothing of the size of V is added.
         worth = values
         if temperature:
             worth = values - temperature * (logits - _normalisers(logits, probabilities))
@@ -97,6 +110,7 @@ class SoftValues(torch.autograd.Function):
     def backward(ctx: Any, by_expected: Tensor) -> tuple[Tensor, None, None]:
         """Return the gradient of the logits."""
         probabilities, worth, expected = ctx.saved_tensors
+        # τ log p depends on the logits too, but Σ_a p_a d log p_a = 0: `worth` may be treated as a constant.
         return (worth - expected[:, None]).mul_(probabilities).mul_(by_expected[:, None]), None, None
 
 
@@ -107,19 +121,21 @@ class ColumnValues(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, values: Tensor, columns: Tensor) -> Tensor:
         """Return [N] for logits [N, V], values [N, C + 1], the rest last, and columns [C]."""
         probabilities = torch.softmax(logits, dim=1)
+        # Differences to ρ: tokens without a column then add nothing, however many there are.
         rest = values[:, -1]
-        shares = probabilities.index_select(1, columns).mul_(values[:, :-1] - rest[:, None])
-        above_rest = shares.sum(dim=1)
-        ctx.save_for_backward(probabilities, shares, above_rest, columns)
+        weighted = probabilities.index_select(1, columns).mul_(values[:, :-1] - rest[:, None])
+        above_rest = weighted.sum(dim=1)
+        ctx.save_for_backward(probabilities, weighted, above_rest, columns)
         return rest + above_rest
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_expected: Tensor) -> tuple[Tensor, None, None]:
         """Return the gradient of the logits: p_a (ρ − U) of every token, and p_c (Q_c − ρ) more of a column."""
-        probabilities, shares, above_rest, columns = ctx.saved_tensors
+        probabilities, weighted, above_rest, columns = ctx.saved_tensors
         gradient = torch.mul(probabilities, (-above_rest * by_expected)[:, None])
-        return gradient.index_add_(1, columns, shares * by_expected[:, None]), None, None
+        # Columns are few: what they have beyond the rest is added to them alone.
+        return gradient.index_add_(1, columns, weighted * by_expected[:, None]), None, None
 
 
 class ChosenAndSpread(torch.autograd.Function):
@@ -127,19 +143,22 @@ class ChosenAndSpread(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, tokens: Tensor, num_others: int | None) -> tuple[Tensor, Tensor]:
-        """Return twice [N] for values [N, V] and tokens [N].
+        """Return Q_y and the spread, both [N], for values [N, V] and tokens [N].
 
         Where the last of values [N, C + 1] is that of `num_others` tokens, `tokens` are columns.
         """
         ctx.num_others = num_others
         if num_others is None:
             deviations = values - values.mean(dim=1, keepdim=True)
+            # One pass; squaring into a tensor of its own would be another [N, V].
             spreads = torch.linalg.vector_norm(deviations, dim=1).square()
         else:
+            # Q̄ is the mean over all V tokens: the sum of differences to ρ has nothing of the others in it.
             above_rest = values - values[:, -1:]
             deviations = above_rest - above_rest.sum(dim=1, keepdim=True) / (values.shape[1] - 1 + num_others)
             spreads = deviations[:, :-1].square().sum(dim=1) + num_others * deviations[:, -1].square()
         ctx.save_for_backward(deviations, tokens)
+        # With λ_C = 0 nobody asks for the spreads: no gradient of zeros is made of them.
         ctx.set_materialize_grads(False)
         return values.gather(1, tokens[:, None])[:, 0], spreads
 
@@ -150,6 +169,7 @@ class ChosenAndSpread(torch.autograd.Function):
         deviations, tokens = ctx.saved_tensors
         gradient = torch.zeros_like(deviations) if by_spread is None else deviations * (2 * by_spread)[:, None]
         if ctx.num_others is not None:
+            # The last column stands for so many tokens, each with that deviation.
             gradient[:, -1].mul_(ctx.num_others)
         if by_chosen is not None:
             gradient.scatter_add_(1, tokens[:, None], by_chosen[:, None])

@@ -8,7 +8,7 @@
 
 What differs from the source: a loss is a sum over the tokens. The source divides that of each sample by its length,
 which favours short good answers and long bad ones (Liu et al. 2025). Its penalty is `method.kl_weight`: exact, where
-the source estimates it from the token taken, and towards the actor that the phase began with.
+the source estimates it from the chosen token, and towards the actor that the phase began with.
 
 Shapes: B examples, M samples each, T tokens.
 """

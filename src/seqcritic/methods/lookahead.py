@@ -52,23 +52,27 @@ def token_lookaheads(
 
     All tokens of the references must be among the columns: they alone promise something of their own.
     """
+    # Sentence BLEU counts ids, needs no text and has a lookahead: it says which tokens are right, whatever the score.
     telling = score if score.has_lookahead else BleuScore(special.unknown)
     scorable = as_scorable(telling, special, tokens, mask, batch)
     promised = telling.lookahead(scorable)
     assert promised is not None, "the score says that it has one"
     gained = promised.to(tokens.device) - prefix_scores(telling, special, tokens, mask, batch)[:, :-1, None]
     if telling is not score:
+        # Else f would first have to learn the scale of another score before it learns anything of tokens.
         gained = gained * perfect_ratios(score, telling, special, batch)[:, None, None]
     gains = Packed.of(gained, mask)  # [N, R · U + 1]
     references = scorable.references.to(tokens.device)  # [B, R, U]
     found, width = references.flatten(1), vocabulary_size
     if columns is not None:
         lengths = scorable.reference_lengths[:, :, None]
-        counted = torch.arange(references.shape[2], device=lengths.device) < lengths
+        reference_mask = torch.arange(references.shape[2], device=lengths.device) < lengths
         found, width = columns.columns_of(found), len(columns.ids) + 1
-        assert bool((found < len(columns.ids))[counted.flatten(1)].all()), "references have columns"
+        assert bool((found < len(columns.ids))[reference_mask.flatten(1)].all()), "references have columns"
     # After the end, where a padding token may lack a column, the gain is that of all others: the rest keeps its own.
     found = found[gains.positions // mask.shape[1]]  # [N, R · U]
+    # All tokens begin with the gain of one that is in no reference; those that are get theirs over it. Where a token
+    # stands in a reference twice, both entries are the same.
     of_others = gains.rows[:, -1:].repeat(1, width)
     return Values(gains._replace(rows=of_others.scatter_(1, found, gains.rows[:, :-1])), columns)
 
@@ -93,6 +97,7 @@ def optimal_gains(
     """Return Q*(a) − Q*(end) of all tokens at the positions of tokens [B, T] where the mask [B, T] is True."""
     assert isinstance(score, EditDistanceScore), "settings refuse critic.residual_on=optimal-completion with others"
     scorable = as_scorable(score, special, tokens, mask, batch)
+    # Scores are computed on the CPU (rollout.py), and the columns go there with them.
     on_cpu = None if columns is None else columns._replace(ids=columns.ids.cpu())
     found = optimal_values(score, scorable, mask.cpu(), vocabulary_size, special, on_cpu)
     end = special.end[0] if on_cpu is None else int(on_cpu.columns_of(torch.tensor(special.end[0], device="cpu")))
@@ -114,12 +119,13 @@ def known_values(
     mask: Tensor,
     values: Values,
 ) -> Values | None:
-    """Return what the critic's network adds its values to, of their columns; None where it adds them to nothing.
+    """Return the known part K of the values, with the columns of `values`; None if the critic has `residual_on: none`.
 
     There are `repeats` predictions in tokens [B, T] of each example of the batch.
     """
     if critic.residual_on == "none":
         return None
+    # A copy of the batch is made only if there are several samples: it holds lists of texts.
     given = batch.repeat(repeats) if repeats > 1 else batch
     return KNOWN[critic.residual_on](score, special, tokens, mask, given, values.num_tokens, values.columns)
 
@@ -127,6 +133,7 @@ def known_values(
 def add_known(values: Values, known: Values, special: SpecialTokens) -> Values:
     """Return Q̂ from the network's values and what is known at the same positions and columns."""
     rows = values.packed.rows + values.packed.align(known.packed)
+    # By definition, not by learning: Q(end) = 0 is what ties a sum of rewards to the score of the whole.
     rows[:, values.columns_of(torch.tensor(special.end, device=rows.device))] = 0
     return values._replace(packed=values.packed._replace(rows=rows))
 

@@ -69,13 +69,13 @@ def correction_loss(token_log_probabilities: Tensor, returns: Tensor, chosen_val
 
 
 def clipped_loss(
-    token_log_probabilities: Tensor, old_log_taken: Tensor, advantages: Tensor, mask: Tensor, clip: float
+    token_log_probabilities: Tensor, old_log_probabilities: Tensor, advantages: Tensor, mask: Tensor, clip: float
 ) -> Tensor:
     """−Σ_t min(ρ_t A_t, clip(ρ_t, 1 − ε, 1 + ε) A_t), ρ_t = p(ŷ_t) / p_old(ŷ_t): equation 7 of Schulman et al. 2017.
 
     Where p is p_old, the gradient is that of `reinforce_loss`. Old log-probabilities and advantages are constants.
     """
-    ratios = (token_log_probabilities - old_log_taken).exp()
+    ratios = (token_log_probabilities - old_log_probabilities).exp()
     return -mean_over_sequences(torch.minimum(ratios * advantages, ratios.clamp(1 - clip, 1 + clip) * advantages), mask)
 
 
@@ -109,8 +109,8 @@ def generalised_advantages(rewards: Tensor, state_values: Tensor, mask: Tensor, 
 
 def returns_to_go(rewards: Tensor, mask: Tensor) -> Tensor:
     """Σ_{τ≥t} r_τ, [B, T]: the Monte-Carlo target of the critic and the return of REINFORCE."""
-    counted = torch.where(mask, rewards, 0.0)
-    return counted.flip(1).cumsum(1).flip(1)
+    masked = torch.where(mask, rewards, 0.0)
+    return masked.flip(1).cumsum(1).flip(1)
 
 
 def expected_values(probabilities: Tensor, values: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ from torch import Tensor
 from seqcritic.contracts.actor import Actor
 from seqcritic.decoding.sampling import Sample
 from seqcritic.methods import fused_ops, losses
-from seqcritic.models.gru.recurrence import plain_loops
 from seqcritic.tensors.packed import Packed
+from seqcritic.tensors.plain_loops import plain_loops
 from seqcritic.tensors.values import Values
 
 
@@ -29,9 +29,11 @@ def token_log_probabilities(logits: Packed, tokens: Tensor) -> Tensor:
 
 def sampled_log_probabilities(actor: Actor, features: Packed, sample: Sample) -> Tensor:
     """log p(ŷ_t) of what this very actor has just drawn: known from then, only the gradient is left to compute."""
+    # Without a linear layer at its end there is no shortcut through the actor's last product.
     layer = actor.output_layer()
     if layer is None:
         return token_log_probabilities(actor.logits_of(features), sample.tokens)
+    # Logits [N, V] are the largest tensor of an update and are not made at all here: the draw has left p and log p.
     inputs, tokens = layer.inputs(features.rows), features.take(sample.tokens)
     probabilities, known = features.align(sample.probabilities), features.take(sample.token_log_probabilities)
     return features.spread(

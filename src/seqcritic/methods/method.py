@@ -9,7 +9,7 @@ from seqcritic.settings.methods import MethodSettings
 
 
 class RewardMethod(Method):
-    """What all methods but likelihood are made of; some have no use for the score."""
+    """The base of all methods but likelihood: settings, score and shaping, as they were given."""
 
     own: Section
     """Its own section of the settings; a method says of which class."""

@@ -62,13 +62,15 @@ class MinimumRiskSettings(Section):
 
 
 def repeated(candidates: Tensor) -> Tensor:
-    """Return [B, K], True where one of the candidates [B, K, T] has stood before."""
+    """Return [B, K], True where a candidate [B, K, T] equals an earlier one of its example."""
+    # K is some ten, so that all pairs can be compared.
     same = (candidates[:, :, None] == candidates[:, None]).all(dim=3)  # [B, K, K]
     return same.tril(diagonal=-1).any(dim=2)
 
 
 def risk(log_probabilities: Tensor, scores: Tensor, left_out: Tensor, sharpness: float) -> Tensor:
-    """Return −Σ q R of log-probabilities, scores and what is not in the set, all [B, K], averaged over the examples."""
+    """Return −Σ q R, the mean over examples, from log-probabilities, scores and what is left out, all [B, K]."""
+    # A softmax over the set is q: normalising α log p there is what the method means by sharpness.
     weights = torch.softmax((sharpness * log_probabilities).masked_fill(left_out, -torch.inf), dim=1)
     return -(weights * scores).sum(dim=1).mean()
 
@@ -116,6 +118,7 @@ class MinimumRisk(RewardMethod):
         masks = draw_reward_masks(actor, batch, self.settings, generator)
         memory = actor.encode(batch.sources, batch.source_mask, masks)
         terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
+        # The search needs no graph; its hypotheses are scored again below, with one.
         found = search_n_best(actor, rows_of.detach(memory), batch, count)
         tokens, mask = found.tokens.flatten(0, 1), found.mask.flatten(0, 1)
         seen = score_beside_references(actor, memory, tokens, mask, batch, terms)
@@ -129,6 +132,7 @@ class MinimumRisk(RewardMethod):
         rows = (len(batch), -1)
         sample, references = seen.rollout.sample, batch.references
         of_reference, of_samples = seen.reference_log_probabilities.sum(dim=1), seen.token_log_probabilities.sum(dim=1)
+        # The reference is a candidate like the others and is scored like them: it need not be the best of the set.
         reference_scores = whole_scores(self.score, special, references, batch.reference_mask, batch)[:, None]
         returns = seen.rollout.rewards.sum(dim=1).view(rows)
         # Tokens alone tell candidates apart: one that was cut is longer than any that ended before the same maximum

@@ -42,6 +42,7 @@ def likelihood_steps(length: int, step: int, progress: float) -> int:
     """Return s: how many of a reference's tokens are learned by likelihood."""
     if step == 0:
         return length
+    # Stages are equal parts of the phase, and there is no stage without REINFORCE: likelihood had a phase of its own.
     stage = 1 + math.floor(progress * math.ceil(length / step))
     return max(0, length - step * stage)
 
@@ -62,6 +63,7 @@ class Mixer(RewardMethod):
         given = self._num_given(batch, progress)
         seen = gather_experience(networks, batch, self.settings, self.score, self.shaping, generator, num_given=given)
         token_log_probabilities, mask = seen.token_log_probabilities, seen.rollout.sample.mask
+        # Given tokens are part of the sample, so one pass of the actor serves both terms.
         is_given = torch.arange(mask.shape[1], device=mask.device) < given[:, None]
         likelihood = -mean_over_sequences(token_log_probabilities, mask & is_given)
         reinforced, baseline_loss = linear_baseline_losses(networks, seen, token_log_probabilities, mask & ~is_given)

@@ -25,7 +25,7 @@ class NBest(NamedTuple):
 
 
 def search_n_best(actor: Actor, memory: Memory, batch: Batch, width: int) -> NBest:
-    """Search with a beam of `width`, from a memory that no gradient will reach, up to the caps of samples."""
+    """The hypotheses of a beam of `width`, at most as long as samples may be; no gradient reaches the memory."""
     special = actor.special
     found = search_memory(actor, memory, sample_maximum_lengths(actor, batch), width, num_best=width)
     full = [[*hypotheses, *[hypotheses[-1]] * (width - len(hypotheses))] for hypotheses in found]

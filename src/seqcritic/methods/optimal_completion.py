@@ -100,6 +100,7 @@ class OptimalCompletion(RewardMethod):
         known = optimal_values(self.score, evaluated, sample.mask.cpu(), actor.num_tokens, special)
         logits = seen.logits
         known = known._replace(rows=known.rows.to(logits.rows), positions=known.positions.to(logits.positions.device))
+        # Computed on the CPU for all unmasked tokens, and put in the order in which the actor's logits are packed.
         values = logits.align(known)
         if self.own.objective == "values":
             loss = -mean_over_sequences(soft_values(logits, Values(known)), sample.mask)

@@ -34,13 +34,13 @@ def completion_distances(
     unknown: int | None,
     columns: Columns | None = None,
 ) -> Tensor:
-    """Return d* [N, V] of every next token at the counted places of predictions, to one reference [B, U] each.
+    """Return d* [N, V] of every next token at the unmasked positions of predictions, to one reference [B, U] each.
 
-    `before`: D [N, U + 1] of the prefixes before these places. With columns, which all tokens of references must have,
-    d* [N, C + 1] of these and of all others.
+    `before`: D [N, U + 1] of the prefixes before these positions. With columns, among which all tokens of
+    references must be, d* [N, C + 1] of these and of all others.
     """
     table = before.rows  # [N, U + 1]
-    of_row = before.positions // before.shape[1]  # the sequence of each place
+    of_row = before.positions // before.shape[1]  # the sequence of each position
     references, lengths = references[of_row], lengths[of_row, None]  # [N, U], [N, 1]
     positions = torch.arange(table.shape[1], device=table.device)  # [U + 1]
     inside = positions[:-1] < lengths  # [N, U]
@@ -68,7 +68,7 @@ def optimal_values(
     special: SpecialTokens,
     columns: Columns | None = None,
 ) -> Packed:
-    """Return Q* [N, V], up to a constant of each place, where the mask [B, T] of the evaluated predictions is True.
+    """Return Q* [N, V], up to a constant of each position, where the mask [B, T] of the evaluated predictions is True.
 
     With columns, Q* [N, C + 1] of these and of all others.
     """

@@ -3,7 +3,7 @@
     q_t = r_t + Σ_a p'(a | Ŷ_1..t) Q̂'(a; Ŷ_1..t)
     loss = Σ_t (Q̂(ŷ_t; Ŷ_1..t-1) − q_t)² + λ_C C_t
 
-p' is the delayed actor, Q̂' the target critic; both targets and actor states are constants. At the last counted
+p' is the delayed actor, Q̂' the target critic; both targets and actor states are constants. At the last unmasked
 token, be it the end token or the maximum length, q = r. With `temporal_difference` off, q_t is the return after ŷ_t. A
 method with a temperature τ has soft rewards in place of r: τ times the entropy of the state that a token leads to is
 added.
@@ -75,15 +75,19 @@ def evaluate_policy(
     assert target_critic is not None
     sample, mask = rollout.sample, rollout.sample.mask
     repeats, special = len(mask) // len(batch), networks.actor.special
+    # Chosen once for critic and target critic: a target is compared with values of the same columns.
     columns = choose_columns(critic, special, batch, sample.probabilities.first())
     masks = critic.draw_masks(len(batch), generator)
+    # References are read once an example, not once a sample.
     memory = rows.repeat(critic.read(batch, masks), repeats)
     values = critic.masked_values(memory, sample.tokens, actor_states, mask, columns)
+    # The actor follows what the critic says without dropout: a mask's noise would be learnt as if it were worth.
     fixed = values.detach()
     if masks is not None:
         with torch.no_grad():
             memory = rows.repeat(critic.read(batch), repeats)
             fixed = critic.masked_values(memory, sample.tokens, actor_states, mask, columns)
+    # A function of score and sample alone: it serves the trained critic and the target critic.
     known = known_values(critic, score, special, batch, repeats, sample.tokens, mask, values)
     rewards = rollout.rewards
     if settings.temperature:
@@ -92,6 +96,7 @@ def evaluate_policy(
     if settings.temporal_difference:
         with torch.no_grad():
             memory = rows.repeat(target_critic.read(batch), repeats)
+            # It reads the states that the sampler had: delayed actor and target critic belong together.
             target_values = target_critic.masked_values(memory, sample.tokens, sample.states, mask, columns)
             if known is not None:
                 target_values = add_known(target_values, known, special)
@@ -100,15 +105,18 @@ def evaluate_policy(
     else:
         targets = returns
     if rollout.further_returns is not None:
+        # These others were drawn by the same sampler from the same prefix, so their returns have the same mean.
         targets = losses.several_sample_targets(targets, rollout.further_returns, settings.num_further)
     predicted, penalties = chosen_values_and_penalties(values, sample.tokens)
     if known is not None:
+        # Nothing is earned after the end: the network has nothing to learn there, and must not be trained towards it.
         predicted = torch.where(special.is_end(sample.tokens), 0.0, predicted + known.of_tokens(sample.tokens))
         fixed = add_known(fixed, known, special)
     loss = losses.penalised_error(predicted, penalties, targets, mask, settings.variance_penalty)
+    # Measured on samples that it has not learnt from yet: this is a forecast, not a fit.
     of_fixed = predicted if masks is None else fixed.of_tokens(sample.tokens)
-    counted = (field.detach()[mask] for field in (of_fixed, penalties, targets, returns))
-    return Evaluation(fixed, returns, loss, _measurements(fixed, *counted))
+    unmasked = (field.detach()[mask] for field in (of_fixed, penalties, targets, returns))
+    return Evaluation(fixed, returns, loss, _measurements(fixed, *unmasked))
 
 
 def _measurements(
@@ -128,13 +136,14 @@ def _measurements(
         "q_minimum": minimum,
         "q_maximum": maximum,
         "q_variance": penalties.mean() / values.num_tokens,
-        "explained_variance": share_explained(predicted, realised),
+        "explained_variance": fraction_explained(predicted, realised),
     }
 
 
-def share_explained(predicted: Tensor, realised: Tensor) -> Tensor:
+def fraction_explained(predicted: Tensor, realised: Tensor) -> Tensor:
     """1 − Var(G − Q̂) / Var(G) of what was predicted and what was earned [N]; 0 where all earned the same."""
     unexplained, total = (realised - predicted).var(unbiased=False), realised.var(unbiased=False)
+    # A batch whose samples all earn the same has no variance to explain; dividing by rounding would tell nonsense.
     return torch.where(total > NOTHING, 1 - unexplained / total.clamp(min=NOTHING), 0.0)
 
 

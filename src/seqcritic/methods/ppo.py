@@ -72,6 +72,8 @@ class Ppo(RewardMethod):
         to_log, advantages = seen.rollout_measurements, None
         for step in passes(networks, batch, seen, settings, generator, own.steps):
             critic = evaluate_policy(networks, batch, rollout, step.scored.states, settings, self.score, generator)
+            # Once a batch, by the critic as it was before its own steps: later ones would move the target under the
+            # actor.
             if advantages is None:
                 state_values = expected_values(sample.probabilities, critic.values)
                 advantages = losses.generalised_advantages(rollout.rewards, state_values, sample.mask, own.gae_lambda)

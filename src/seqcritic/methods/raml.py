@@ -4,8 +4,8 @@
 
 A target that scores better is drawn more often. q is the distribution that maximises the expected score plus τ times
 its own entropy, and the actor is drawn towards it; nothing is sampled from the actor. As in the source the score is
-minus the edit distance, whatever score the run is judged by, and 1 + ln v, from the first author's published sampler,
-makes one τ fit vocabularies of v tokens of any size. The sampler is exact (edited_targets.py).
+minus the edit distance, whatever score the run is evaluated by. The factor 1 + ln v, from the first author's published
+sampler, makes one τ fit vocabularies of v tokens of any size. The sampler is exact (edited_targets.py).
 
 Shapes: B examples, M targets each, T tokens.
 """

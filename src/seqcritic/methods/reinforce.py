@@ -46,14 +46,15 @@ class Reinforce(RewardMethod):
 
 
 def linear_baseline_losses(
-    networks: Networks, seen: Experience, token_log_probabilities: Tensor, counted: Tensor
+    networks: Networks, seen: Experience, token_log_probabilities: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return the losses of actor and baseline over the unmasked tokens [B, T] with log-probabilities [B, T]."""
     assert networks.baseline is not None
+    # Returns are summed over all tokens drawn, the losses only over those of the given mask (MIXER has two).
     returns = losses.returns_to_go(seen.rollout.rewards, seen.rollout.sample.mask)
     baselines = networks.baseline(seen.states)
-    baseline_loss = losses.mean_over_sequences((baselines - returns).square(), counted)
-    return losses.reinforce_loss(token_log_probabilities, returns, baselines.detach(), counted), baseline_loss
+    baseline_loss = losses.mean_over_sequences((baselines - returns).square(), mask)
+    return losses.reinforce_loss(token_log_probabilities, returns, baselines.detach(), mask), baseline_loss
 
 
 @register_method
@@ -70,6 +71,7 @@ class ReinforceCritic(RewardMethod):
         seen = gather_experience(networks, batch, self.settings, self.score, self.shaping, generator)
         critic = evaluate_policy(networks, batch, seen.rollout, seen.states, self.settings, self.score, generator)
         mask = seen.rollout.sample.mask
+        # Of the actor's own distribution at that prefix: it does not depend on the token drawn, so it costs no bias.
         baselines = soft_values(seen.logits.detach(), critic.values)
         returns = losses.returns_to_go(seen.rollout.rewards, mask)
         actor_loss = losses.reinforce_loss(seen.token_log_probabilities, returns, baselines, mask)

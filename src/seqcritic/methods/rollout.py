@@ -83,8 +83,8 @@ def roll_out(
         return Rollout(drawn, rewards, special)
     others = roll_out_prefixes(actor, memory, drawn.tokens, drawn.mask, maximum_lengths, num_further, generator)
     rows, positions = others.rows, others.positions
-    counted = special.up_to_end(others.tokens) & (others.tokens != special.padding)
-    scores = whole_scores(score, special, others.tokens, counted, batch.select(rows))
+    mask = special.up_to_end(others.tokens) & (others.tokens != special.padding)
+    scores = whole_scores(score, special, others.tokens, mask, batch.select(rows))
     earned = (rewards.cumsum(dim=1) - rewards)[rows, positions]  # before token t, by what the prefix has in common
     returns = scores.to(rewards.dtype) - earned + temperature * others.entropies
     # Where nothing follows, all samples that share the prefix have the last token's reward as their return.

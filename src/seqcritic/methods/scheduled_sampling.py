@@ -8,7 +8,7 @@ A coin for every input; no gradient flows through what was drawn. ε falls with 
     exponential       ε = ε_1^x
     inverse sigmoid   ε = k / (k + e^{x c}),   c = ln(k (1/ε_1 − 1))
 
-ε_1 is reached at the end. The source counts updates, not shares of a phase; the curves are the same.
+ε_1 is reached at the end. The source counts updates, not fractions of a phase; the curves are the same.
 
 Shapes: B examples, T reference tokens, V vocabulary.
 """
@@ -37,7 +37,7 @@ from seqcritic.settings.bounds import LARGEST
 
 
 class ScheduledSamplingSettings(Section):
-    """How the share ε of reference tokens among the inputs decays from the first update of the phase to its last."""
+    """How the fraction ε of reference tokens among the inputs decays from the first update of the phase to its last."""
 
     decay: Literal["linear", "exponential", "inverse-sigmoid"] = Field(
         "inverse-sigmoid", description="the curve of ε, the chance that an input is the reference's token"
@@ -70,6 +70,7 @@ def mix_inputs(actor: Actor, memory: Memory, references: Tensor, coins: Tensor, 
     inputs = references.clone()
     state = actor.start(memory)
     for step in range(references.shape[1] - 1):
+        # Drawn at every step and used where the coin says so: the stream of numbers does not depend on the coins.
         drawn = choose(torch.softmax(actor.logits(state), dim=1), numbers[step])
         inputs[:, step] = torch.where(coins[step], references[:, step], drawn)
         state = actor.step(memory, state, inputs[:, step])

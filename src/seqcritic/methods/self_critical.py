@@ -2,7 +2,7 @@
 
     dV/dθ ≈ Σ_t d log p(ŷ_t | Ŷ_1..t-1)/dθ · (R(Ŷ) − R(Ŷ_greedy))
 
-What does better than the prediction that the actor would be judged by is made likelier, what does worse less likely.
+What does better than the prediction that the actor would be evaluated by is made likelier, what does worse less likely.
 A greedy prediction is cut where a sample would be cut.
 
 Shapes: B examples, M samples each, T tokens.
@@ -38,7 +38,5 @@ class SelfCritical(SequenceReinforce):
         special = networks.actor.special
         maximum_lengths = sample_maximum_lengths(networks.actor, batch)
         found = decode_greedily(networks.actor, seen.memory, maximum_lengths)
-        counted = (torch.arange(found.shape[1], device=found.device) < maximum_lengths[:, None]) & special.up_to_end(
-            found
-        )
-        return whole_scores(self.score, special, found, counted, batch)[:, None].to(returns.dtype)
+        mask = (torch.arange(found.shape[1], device=found.device) < maximum_lengths[:, None]) & special.up_to_end(found)
+        return whole_scores(self.score, special, found, mask, batch)[:, None].to(returns.dtype)

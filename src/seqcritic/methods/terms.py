@@ -3,7 +3,7 @@
     loss + λ_LL L_LL + λ_KL Σ_t KL(p_θ(· | Ŷ_1..t-1) ‖ p_0(· | Ŷ_1..t-1))
 
 L_LL is the likelihood term, its labels smoothed by ε. p_0 is the anchor: the actor as the phase found it, frozen. The
-divergence is summed over the whole vocabulary, not estimated from the token that was taken, at the prefixes of what the
+divergence is summed over the whole vocabulary, not estimated from the chosen token, at the prefixes of what the
 method scores (of the references, where that may be nothing). Prefixes are constants: the gradient is that of every
 step's divergence, not of how often a prefix is reached. For the actor's own samples the expected sum is the divergence
 of the distributions of whole sequences.
@@ -82,18 +82,20 @@ def prepare_terms(
     settings: MethodSettings,
     generator: torch.Generator,
 ) -> Terms:
-    """Return what the terms are made from, where the actor's memory of the batch has these dropout masks.
+    """Return the memories that the terms need; `masks` are the dropout masks of the actor's `memory`.
 
     The likelihood term has that memory, or one with masks where the rewards have none. The anchor drops what the actor
     drops: the policies that are compared differ in their weights alone.
     """
     likelihood = anchor = None
     if settings.likelihood_weight > 0:
+        # Masks that the rewards hold serve this term as well: one memory, one pass.
         own = networks.actor.draw_masks(len(batch), generator) if masks is None else None
         likelihood = memory if own is None else networks.actor.encode(batch.sources, batch.source_mask, own)
     if settings.kl_weight > 0:
         assert networks.anchor is not None, "settings name it among the networks"
         with torch.no_grad():
+            # One row an example; samples of it share that row when they are compared.
             known = networks.anchor.encode(batch.sources, batch.source_mask, masks)
         anchor = Anchored(networks.anchor, known, len(batch))
     return Terms(likelihood, settings.label_smoothing, anchor)

@@ -1,8 +1,8 @@
 """What a critic knows of the tokens it chooses between: its values beside the true ones.
 
-Actor-critic follows nothing but differences between the values of the tokens of one step. In prefixes of samples of the
-actor, at four places of each, the true value of each of its likeliest tokens is the mean return of continuations by the
-actor. With w(a) the actor's probabilities of these tokens and values q(a),
+Actor-critic follows nothing but differences between the values of the tokens of one step. The true value of a token
+after a prefix is the mean return of continuations by the actor; it is measured for the actor's likeliest tokens, at
+four positions of each of its samples. With w(a) the actor's probabilities of these tokens and values q(a),
 
     advantage(a) = q(a) − Σ_a w(a) q(a),   spread² = mean over prefixes of Σ_a w(a) advantage(a)²
 
@@ -35,7 +35,7 @@ from seqcritic.tensors import rows as all_rows
 NUM_EXAMPLES = 64
 TOKENS = 6
 CONTINUATIONS = 16
-PLACES = (0.0, 0.25, 0.5, 0.75)  # of a reference
+POSITIONS = (0.0, 0.25, 0.5, 0.75)  # of a reference
 UNLIKELY = 0.01
 PREFIXES_AT_ONCE = 16
 
@@ -49,6 +49,7 @@ def compare_values(returns: Tensor, values: Tensor, weights: Tensor) -> tuple[Te
     From returns [B, A, K], values and weights [B, A]. The noise of a mean of K returns makes the squares of true
     advantages too large by Σ_a w(a) (1 − w(a)) σ²(a) / K.
     """
+    # Without it a critic would look worse the fewer continuations there are to compare it with.
     noise = (weights * (1 - weights) * returns.var(dim=2)).sum(dim=1) / returns.shape[2]
     true, own = advantages(returns.mean(dim=2), weights), advantages(values, weights)
     squares = (weights * true.square()).sum(dim=1) - noise
@@ -67,7 +68,7 @@ class TokenValues(NamedTuple):
     true_spread: float
     critic_spread: float
     correlation: float  # NaN where one of them has no spread
-    unlikely_favourites: float  # share of prefixes in which the token of the highest value is an unlikely one
+    unlikely_favourites: float  # fraction of prefixes in which the token of the highest value is an unlikely one
     correlation_error: float  # its standard error
 
 
@@ -79,6 +80,7 @@ def token_correlation(actor: Actor, critic: Critic, score: Score, batches: Seque
         left -= len(few[-1])
         if left <= 0:
             break
+    # A seed of its own: the figure of one evaluation can be compared with the next, and training draws what it would.
     generator = torch.Generator().manual_seed(derive_seed(seed, "token values"))
     found = measure_token_values(actor, critic, score, few, generator).correlation
     return found if math.isfinite(found) else 0.0
@@ -111,12 +113,13 @@ def measure_token_values(
 def _sums_by_example(parts: Sequence[tuple[Tensor, ...]], num_examples: int) -> Tensor:
     """Return the sums [E, 3] of squares and products over the prefixes of each example."""
     rows = torch.cat([part[0] for part in parts])
-    figures = torch.stack([torch.cat([part[place] for part in parts]) for place in (1, 2, 3)], dim=1)
+    figures = torch.stack([torch.cat([part[position] for part in parts]) for position in (1, 2, 3)], dim=1)
     return figures.new_zeros(num_examples, 3).index_add(0, rows, figures)
 
 
 def _jackknife_error(sums: Tensor) -> float:
     """Return the standard error of the correlation from each example's squares and products [E, 3]."""
+    # By examples, not prefixes: prefixes of one example are not independent.
     true, own, products = (sums.sum(dim=0) - sums).unbind(1)  # with one example left out each
     found = products / (true * own).sqrt()
     count = len(found)
@@ -137,12 +140,14 @@ def _measure_batch(
         columns = choose_columns(critic, actor.special, batch, probabilities[:, 0])
         values = all_values(critic, score, actor.special, batch, drawn.tokens, drawn.mask, states, columns)
     lengths = actor.special.lengths(batch.references, batch.reference_mask)
-    for place in PLACES:
-        steps = (place * lengths).long().clamp(max=drawn.mask.shape[1] - 1)
+    for position in POSITIONS:
+        steps = (position * lengths).long().clamp(max=drawn.mask.shape[1] - 1)
         alive = drawn.mask.gather(1, steps[:, None]).flatten().nonzero().flatten()
+        # Every prefix becomes tokens times continuations rows: a few at a time fit into memory.
         for rows in torch.split(alive, PREFIXES_AT_ONCE):
             chances = probabilities[rows, steps[rows]]  # [B, V]
             weights, tokens = chances.topk(min(TOKENS, chances.shape[1]), dim=1)
+            # Over the tokens compared alone: a mean that the unlikely rest would shift cannot be measured.
             weights = (weights / weights.sum(dim=1, keepdim=True)).double()
             part, known = batch.select(rows), all_rows.select(memory, rows)
             returns = _continue(actor, score, part, known, drawn.tokens[rows], steps[rows], tokens, generator)

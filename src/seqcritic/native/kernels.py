@@ -25,14 +25,14 @@ class Kernels:
     """The kernels of one type of numbers; their arguments are sizes and addresses, in the order of kernels.c."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self.gate_forward = _function(library, "gate_forward", "ss aaa s aaa s aa")
-        self.gate_backward = _function(library, "gate_backward", "ss aa s aaaa s a")
-        self.attention_forward = _function(library, "attention_forward", "ssss aaaaa s aaaa")
-        self.attention_backward = _function(library, "attention_backward", "ssss aaaa s aaaaa s aa")
-        self.sum_of_products = _function(library, "sum_of_products", "s aa ss aaa")
+        self.gate_forward = function_of(library, "gate_forward", "ss aaa s aaa s aa")
+        self.gate_backward = function_of(library, "gate_backward", "ss aa s aaaa s a")
+        self.attention_forward = function_of(library, "attention_forward", "ssss aaaaa s aaaa")
+        self.attention_backward = function_of(library, "attention_backward", "ssss aaaa s aaaaa s aa")
+        self.sum_of_products = function_of(library, "sum_of_products", "s aa ss aaa")
 
 
-def _function(library: ctypes.CDLL, name: str, signature: str) -> Callable[..., None]:
+def function_of(library: ctypes.CDLL, name: str, signature: str) -> Callable[..., None]:
     """Return a function of the library; in its signature s is a size or stride, a the address of an array."""
     function: Callable[..., None] = ctypes.CFUNCTYPE(None, *(KINDS[kind] for kind in signature.replace(" ", "")))(
         (name, library)
@@ -40,9 +40,14 @@ def _function(library: ctypes.CDLL, name: str, signature: str) -> Callable[..., 
     return function
 
 
+def switched_off() -> bool:
+    """Whether compiled functions are not to be used."""
+    return os.environ.get(SWITCH) == "0"
+
+
 def kernels_for(tensor: Tensor) -> Kernels | None:
     """Return the kernels for tensors like this one, or None where PyTorch has to do the work."""
-    if os.environ.get(SWITCH) == "0" or tensor.device.type != "cpu":
+    if switched_off() or tensor.device.type != "cpu":
         return None
     name = TYPE_NAMES.get(tensor.dtype)
     return None if name is None else _kernels(name)
@@ -58,7 +63,7 @@ def _kernels(type_name: str) -> Kernels | None:
 
 def describe() -> str:
     """Say in a few words whether the loops on a CPU use the kernels, and if not, why."""
-    if os.environ.get(SWITCH) == "0":
+    if switched_off():
         return f"no, {SWITCH}=0"
     try:
         load(TYPE_NAMES[torch.float32])

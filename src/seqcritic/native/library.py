@@ -19,12 +19,12 @@ from pathlib import Path
 from seqcritic.errors import UserError
 from seqcritic.files import default_cache_directory
 
-SOURCE = Path(__file__).with_name("kernels.c")
+FOLDER = Path(__file__).parent
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd")
 SHARED = ("-fPIC", "-shared")
 FOR_THIS_PROCESSOR = (("-march=native",), ("-mcpu=native",), ())  # the first that the compiler knows
-TYPES = {"float32": (), "float64": ("-DDOUBLE",)}
+SOURCES = {"float32": ("kernels.c",), "float64": ("kernels.c", "-DDOUBLE"), "bfloat16": ("products.c",)}  # and flags
 TIME_LIMIT = 60.0  # seconds for one call of the compiler
 
 
@@ -34,7 +34,10 @@ class NoLibrary(Exception):
 
 @cache
 def load(type_name: str) -> ctypes.CDLL:
-    """Return the kernels for float32 or float64, compiled for this processor, or raise NoLibrary."""
+    """Return the kernels for float32 or float64, or the products of bfloat16, compiled for this processor.
+
+    Raises NoLibrary where there are none.
+    """
     compiler, version = find_compiler()
     name = file_name(type_name, version)
     try:
@@ -63,7 +66,8 @@ def find_compiler() -> tuple[str, str]:
 
 def file_name(type_name: str, version: str) -> str:
     """Name the library after its source, the compiler, its flags and the processor."""
-    parts = [SOURCE.read_text(encoding="utf-8"), version, *FLAGS, *SHARED, *TYPES[type_name], _processor()]
+    source, *flags = SOURCES[type_name]
+    parts = [(FOLDER / source).read_text(encoding="utf-8"), version, *FLAGS, *SHARED, *flags, _processor()]
     digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=12).hexdigest()
     return f"kernels-{type_name}-{digest}.so"
 
@@ -104,9 +108,9 @@ def _build(compiler: str, type_name: str, path: Path) -> ctypes.CDLL:
 
 
 def _compile(compiler: str, type_name: str, output: str) -> None:
-    told = ""
+    told, (source, *flags) = "", SOURCES[type_name]
     for processor in FOR_THIS_PROCESSOR:
-        command = [compiler, *FLAGS, *processor, *SHARED, *TYPES[type_name], str(SOURCE), "-o", output, "-lm"]
+        command = [compiler, *FLAGS, *processor, *SHARED, *flags, str(FOLDER / source), "-o", output, "-lm"]
         try:
             done = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT, check=False)
         except (OSError, subprocess.SubprocessError) as error:

@@ -50,7 +50,7 @@ class MethodRow:
     `score` is the mean over seeds, `low` and `high` its 95% interval over sentences, and `p_value` that of a paired
     bootstrap against the baseline (None for the baseline itself), not corrected for the number of methods, as
     `Comparison.p_value` is. `cost_per_update` counts likelihood updates, and `seconds` were measured. The search was
-    greedy; `beam` is the result of a beam search too. `critic_explains` is the share of the variance of held-out
+    greedy; `beam` is the result of a beam search too. `critic_explains` is the fraction of the variance of held-out
     returns that the critic explained when joint training began, the mean over seeds; None without a critic.
     """
 
@@ -81,11 +81,12 @@ class Example:
     source: str
     reference: str
     predictions: dict[str, str]
+    further_references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Record):
-    """Methods judged by one score on one test set; a single run is a comparison with one row.
+    """Methods evaluated by one score on one test set; a single run is a comparison with one row.
 
     Fields with a default are those that comparisons of earlier versions do not have.
     """
@@ -103,7 +104,7 @@ class Comparison(Record):
     environment: dict[str, str]
     notes: tuple[str, ...]
     beam_signature: str = ""
-    critic_curves: tuple[Curve, ...] = ()  # of the share of variance that the critics explain
+    critic_curves: tuple[Curve, ...] = ()  # of the fraction of variance that the critics explain
     train_curves: tuple[Curve, ...] = ()  # of the score on some of the training examples
     valid_signature: str = ""  # of the curves
     resampled: str = "sentences"  # what the bootstrap of the p-values drew
@@ -222,7 +223,7 @@ class Comparison(Record):
         return {name: finite_or_none(value) for name, value in record.items()}
 
     def _derived(self, row: MethodRow) -> dict[str, object]:
-        """Return what tables show of a row by one search beside its own fields."""
+        """Return the figures that tables derive from a row's fields, for one search."""
         return {
             "p_value_holm": self.p_value(row),
             "seed_deviation": row.seed_deviation,

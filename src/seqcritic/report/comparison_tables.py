@@ -81,7 +81,7 @@ def list_valid_signatures(comparison: Comparison) -> tuple[tuple[str, str], ...]
 
 
 def name_beam(row: MethodRow) -> str:
-    """Name the beam search a row was judged by."""
+    """Name the beam search a row was evaluated by."""
     assert row.beam is not None
     return f"beam {row.beam.width}"
 
@@ -120,7 +120,7 @@ def _list_score_columns(comparison: Comparison, prefix: str, search: str) -> lis
 
 
 def _list_chosen(comparison: Comparison) -> frozenset[int]:
-    """List the rows that validation chose by their places."""
+    """List the rows that validation chose by their positions."""
     return frozenset(comparison.rows.index(row) for row in comparison.chosen_rows)
 
 
@@ -202,7 +202,7 @@ def _wrap_seeds(row: MethodRow, room: int) -> list[str]:
 
 
 def _least_width(column: Column) -> int:
-    """Return what a column needs where its words wrap, which those of the score's heading do not."""
+    """Return the least width of a column: its longest word, or the whole heading of the score, which does not wrap."""
     heading = [_head(column)] if column.name == "score" else column.heading.split()
     return max(map(cell_len, [*heading, *(word for cell in column.cells for word in cell.split())]))
 

@@ -62,8 +62,8 @@ class EstimatorRow:
 class TokenValues:
     """The critic's values of the likeliest tokens of single steps beside the true ones, in units of the return.
 
-    Spreads are root mean squares of the differences to the mean of a step; `unlikely_favourites` is the share of steps
-    at which the token of the highest value is one that the actor would hardly take.
+    Spreads are root mean squares of the differences to the mean of a step; `unlikely_favourites` is the fraction of
+    steps at which the token of the highest value is one that the actor would hardly take.
     """
 
     prefixes: Whole
@@ -126,7 +126,7 @@ class DiagnosisRow:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis(Record):
-    """Moments of one run, or several runs, in the order they were given."""
+    """Checkpoints of one run or of several, in the order they were given."""
 
     record_name: ClassVar[str] = "diagnosis"
     rows: tuple[DiagnosisRow, ...]

@@ -39,7 +39,7 @@ def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def describe_moment(row: DiagnosisRow) -> str:
+def describe_row(row: DiagnosisRow) -> str:
     """Say how the figures of one checkpoint were made, and whether the truth is known well enough."""
     known = (
         f"The true gradient is known to {row.gradient_error:.1%} of its length"
@@ -47,11 +47,11 @@ def describe_moment(row: DiagnosisRow) -> str:
         else "The true gradient is shorter than its own noise"
     )
     reached = "" if row.is_known else f"; wanted were {row.wanted_error:.1%}: more draws are needed"
-    judge = "value function" if row.is_of_states else "critic"
+    critic = "value function" if row.is_of_states else "critic"
     return (
         f"{row.draws:,} draws of one sample for each of {row.examples:,} examples{row.split and f' of {row.split}'}. "
         f"{known}{reached}. Mean return {row.mean_return:.3g}{_interval(row.mean_return, row.mean_return_error)}; the "
-        f"{judge} explains {row.explained_variance:.0%}"
+        f"{critic} explains {row.explained_variance:.0%}"
         f"{_interval(row.explained_variance, row.explained_variance_error, '.0%')} of its variance."
         f"{_describe_tokens(row.token_values)}"
     )
@@ -86,11 +86,11 @@ def write_verdict(row: DiagnosisRow) -> str:
     """Say in a sentence or two what one checkpoint shows."""
     followed = row.followed
     linear, with_critic = row.estimator("reinforce"), row.estimator("reinforce-critic")
-    name, judge = ("GAE", "value function") if row.is_of_states else ("actor-critic", "critic")
+    name, critic = ("GAE", "value function") if row.is_of_states else ("actor-critic", "critic")
     worth = (
         f"{row.label}: one sample of {name} is as near to the true gradient as "
         f"{format_number(linear.samples.value)} of REINFORCE with a linear baseline, or "
-        f"{format_number(with_critic.samples.value)} with the {judge} as the baseline."
+        f"{format_number(with_critic.samples.value)} with the {critic} as the baseline."
     )
     if not followed.is_biased:
         bound = format_number(followed.bias_bounds[1])
@@ -144,7 +144,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True, slots=True)
-class MomentPicture:
+class EstimatorPicture:
     """One figure of every estimator, from checkpoint to checkpoint."""
 
     title: str
@@ -162,14 +162,16 @@ class MomentPicture:
         ]
 
 
-MOMENT_PICTURES = {
-    "variance": MomentPicture("variance of one draw / ‖∇V‖²", lambda one: _dot(one.variance), logarithmic=True),
-    "bias": MomentPicture("length of the bias / ‖∇V‖", lambda one: _bias_dot(one), only_biased=True),
-    "cosine": MomentPicture("cosine of the mean to the true gradient", lambda one: _dot(one.cosine), only_biased=True),
-    "samples": MomentPicture(
+ESTIMATOR_PICTURES = {
+    "variance": EstimatorPicture("variance of one draw / ‖∇V‖²", lambda one: _dot(one.variance), logarithmic=True),
+    "bias": EstimatorPicture("length of the bias / ‖∇V‖", lambda one: _bias_dot(one), only_biased=True),
+    "cosine": EstimatorPicture(
+        "cosine of the mean to the true gradient", lambda one: _dot(one.cosine), only_biased=True
+    ),
+    "samples": EstimatorPicture(
         "samples as good as one of actor-critic, by mean squared error", lambda one: _dot(one.samples), logarithmic=True
     ),
-    "alignment": MomentPicture("alignment of one draw with the true gradient", lambda one: Dot(one.alignments[0])),
+    "alignment": EstimatorPicture("alignment of one draw with the true gradient", lambda one: Dot(one.alignments[0])),
 }
 
 

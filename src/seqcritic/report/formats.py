@@ -26,11 +26,11 @@ def format_p_value(p_value: float | None) -> str:
     return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def format_percent(share: float | None) -> str:
-    """Write a share of a whole in percent."""
-    if share is None or not math.isfinite(share):
+def format_percent(fraction: float | None) -> str:
+    """Write a fraction of a whole in percent."""
+    if fraction is None or not math.isfinite(fraction):
         return ABSENT
-    return f"{100 * share:.0f}%"
+    return f"{100 * fraction:.0f}%"
 
 
 def format_gain(comparison: Comparison, row: MethodRow) -> str:

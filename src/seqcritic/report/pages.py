@@ -25,10 +25,10 @@ from seqcritic.report.comparison_tables import (
 )
 from seqcritic.report.diagnosis import SAMPLES, Diagnosis, DiagnosisRow
 from seqcritic.report.diagnosis_tables import (
+    ESTIMATOR_PICTURES,
     LEGEND,
     MEANINGS,
-    MOMENT_PICTURES,
-    describe_moment,
+    describe_row,
     list_estimator_columns,
     write_verdict,
 )
@@ -48,7 +48,6 @@ from seqcritic.report.tables import CHOSEN_SIGN, NEXT_SIGN, Column
 from seqcritic.report.values import ValueTable, show_token
 
 BENEATH = ("seeds", "spread", "beam-seeds", "beam-spread", "critic")  # columns that stand beneath the label
-_STRONG = 0.65  # a cell with more weight than this is too dark for dark text
 _MANY_COLUMNS = 26
 _STRIP_WIDTH = 880.0
 
@@ -83,7 +82,7 @@ def render_page(comparison: Comparison) -> str:
             (Piece(Kind.MISSING, "", "missing"), "only the reference has it"),
         ],
     }
-    return _compose("comparison.html", ("page.css", "curves.css", "examples.css"), ("shared.js", "page.js"), content)
+    return compose("comparison.html", ("page.css", "curves.css", "examples.css"), ("shared.js", "page.js"), content)
 
 
 def render_diagnosis(diagnosis: Diagnosis) -> str:
@@ -93,20 +92,20 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
         "title": "Bias and variance of the gradient",
         "verdict": write_verdict(rows[-1]) if rows else "",
         "legend": LEGEND,
-        "pictures": _draw_moments(rows) if len(rows) > 1 else [],
+        "pictures": _draw_estimators(rows) if len(rows) > 1 else [],
         "checkpoints": [
             {
                 "title": row.title,
                 "verdict": write_verdict(row),
                 "columns": list_estimator_columns(row),
-                "description": describe_moment(row),
+                "description": describe_row(row),
                 "errors": _draw_errors(row),
             }
             for row in rows
         ],
         "environment": diagnosis.environment,
     }
-    return _compose("diagnosis.html", ("page.css", "curves.css"), (), content)
+    return compose("diagnosis.html", ("page.css", "curves.css"), (), content)
 
 
 def render_values(table: ValueTable) -> str:
@@ -144,17 +143,16 @@ def render_values(table: ValueTable) -> str:
         "collected": table.collected,
         "scale": value_range([one.value for step in steps for one in (*step.best, step.chosen)]),
         "unit_scale": Range(0, 1),
-        "strong": _STRONG,
         "many_columns": _MANY_COLUMNS,
         "chosen_sign": CHOSEN_SIGN,
         "next_sign": NEXT_SIGN,
     }
-    return _compose(
+    return compose(
         "values.html", ("page.css", "curves.css", "examples.css", "values.css"), ("shared.js", "values.js"), content
     )
 
 
-def _compose(template: str, styles: Sequence[str], scripts: Sequence[str], content: Mapping[str, object]) -> str:
+def compose(template: str, styles: Sequence[str], scripts: Sequence[str], content: Mapping[str, object]) -> str:
     """Fill a template, and put the style sheets and the scripts of these names into it."""
     code = "\n".join(_read_piece(name) for name in scripts)
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
@@ -230,20 +228,27 @@ def _write_seeds(row: MethodRow) -> str:
 
 
 def _list_examples(comparison: Comparison, is_correction: bool) -> list[list[dict[str, object]]]:
-    """List the lines of every example: the source, the predictions, and the reference that they are held against."""
-    compare = compare_characters if is_correction else compare_words
+    """List the lines of every example: the source, the predictions, and the references.
+
+    A text is marked where it differs from the nearest of them, as most scores count it.
+    """
+    align = compare_characters if is_correction else compare_words
+
+    def compare(text: str, references: Sequence[str]) -> Difference:
+        return min((align(text, reference) for reference in references), key=lambda each: each.num_edits)
 
     def line(role: str, label: str, content: str, difference: Difference | None = None) -> dict[str, object]:
         return {"role": role, "label": label, "content": content, "difference": difference}
 
     examples = []
     for example in comparison.examples:
-        source, reference, predictions = example.source, example.reference, example.predictions
+        source, predictions = example.source, example.predictions
+        references = (example.reference, *example.further_references)
         labels = [*(label for label in comparison.labels if label in predictions), *predictions]
-        lines = [line("source", "source", source, compare(source, reference) if is_correction else None)]
+        lines = [line("source", "source", source, compare(source, references) if is_correction else None)]
         for label in dict.fromkeys(labels):
-            lines.append(line("prediction", label, predictions[label], compare(predictions[label], reference)))
-        examples.append([*lines, line("reference", "reference", reference)])
+            lines.append(line("prediction", label, predictions[label], compare(predictions[label], references)))
+        examples.append([*lines, *(line("reference", "reference", reference) for reference in references)])
     return examples
 
 
@@ -264,12 +269,12 @@ def _draw_errors(row: DiagnosisRow) -> tuple[Markup, Markup]:
     return _draw_dots(cases, lines, "mean squared error / ‖∇V‖²", "samples for each example", True)
 
 
-def _draw_moments(rows: Sequence[DiagnosisRow]) -> list[tuple[Markup, Markup]]:
+def _draw_estimators(rows: Sequence[DiagnosisRow]) -> list[tuple[Markup, Markup]]:
     """Draw how the figures differ from row to row."""
     cases = [row.label for row in rows]
     drawings = [
         _draw_dots(cases, lines, one.title, "", one.logarithmic)
-        for one in MOMENT_PICTURES.values()
+        for one in ESTIMATOR_PICTURES.values()
         if (lines := one.lines(rows))  # none where critics of tokens stand beside value functions
     ]
     for title, values in (

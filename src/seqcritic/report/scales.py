@@ -77,9 +77,9 @@ def interpolate(points: Sequence[Point], compute: float) -> Point:
     if right in (0, len(points)) or before.compute == compute:
         return before
     after = points[right]
-    share = (compute - before.compute) / (after.compute - before.compute)
-    updates = round(before.updates + share * (after.updates - before.updates))
-    return Point(compute, updates, before.score + share * (after.score - before.score))
+    fraction = (compute - before.compute) / (after.compute - before.compute)
+    updates = round(before.updates + fraction * (after.updates - before.updates))
+    return Point(compute, updates, before.score + fraction * (after.score - before.score))
 
 
 def compute_range(series: Sequence[Series]) -> Range:
@@ -156,8 +156,8 @@ def log_ticks(drawn: Range) -> tuple[float, ...]:
     return tuple(tick for tick in ticks if drawn.contains(math.log10(tick))) or (10 ** ((drawn.low + drawn.high) / 2),)
 
 
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    position = share * (len(ordered) - 1)
+def _quantile(ordered: Sequence[float], fraction: float) -> float:
+    position = fraction * (len(ordered) - 1)
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (position - below) * (ordered[above] - ordered[below])

@@ -1,4 +1,4 @@
-"""Learning curves in plain text, for the end of a command in a terminal."""
+"""What commands print in a terminal: learning curves in plain text, a diagnosis, the values along a prediction."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -6,6 +6,8 @@ from textwrap import wrap
 from rich.cells import cell_len, set_cell_size
 
 from seqcritic.report.comparison import Curve
+from seqcritic.report.diagnosis import Diagnosis
+from seqcritic.report.diagnosis_tables import LEGEND, describe_row, list_estimator_columns, write_verdict
 from seqcritic.report.formats import format_compact
 from seqcritic.report.scales import (
     Range,
@@ -18,7 +20,10 @@ from seqcritic.report.scales import (
     nice_ticks,
     score_range,
 )
+from seqcritic.report.tables import open_console, terminal_columns, values_table
+from seqcritic.report.values import ValueTable
 
+WIDE_ONLY = ("alignment", "aligned-samples")  # columns for which eighty characters are too few
 SYMBOLS = "ox+*#@%&abcdefghijklmnpqrstuvwyz=~$"
 
 
@@ -105,3 +110,18 @@ def _column(compute: float, computes: Range, width: int) -> int:
 
 def _row(score: float, scores: Range, height: int) -> int:
     return round((1 - scores.fraction(score)) * (height - 1))
+
+
+def print_diagnosis(diagnosis: Diagnosis) -> None:
+    """Print one table for each checkpoint, what it shows, and what the columns mean."""
+    console = open_console()
+    for row in diagnosis.rows:
+        columns = [column for column in list_estimator_columns(row) if column.name not in WIDE_ONLY]
+        console.print(terminal_columns(columns, row.title))
+        console.print(f"{describe_row(row)}\n{write_verdict(row)}\n", markup=False, highlight=False)
+    console.print(LEGEND, markup=False, highlight=False)
+
+
+def print_values(table: ValueTable) -> None:
+    """Print the table."""
+    open_console().print(values_table(table))

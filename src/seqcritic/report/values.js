@@ -7,7 +7,6 @@ function fillStrip(role, index) {
   const weights = row.querySelectorAll("td");
   strips.querySelectorAll(`.strip.${role} li`).forEach((cell, place) => {
     cell.setAttribute("style", weights[place].getAttribute("style"));
-    cell.className = weights[place].className;
     cell.querySelector(".weight").textContent = weights[place].textContent;
   });
 }

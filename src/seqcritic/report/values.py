@@ -28,7 +28,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One token of the prediction, with what actor and critic made of the place before it was chosen.
+    """One token of the prediction, with what actor and critic made of the prefix before it.
 
     `best` are the tokens with the largest values, `likeliest` those with the largest probabilities. The actor attends
     to the source, the critic to the reference.
@@ -120,7 +120,7 @@ def show_token(token: str) -> str:
 
 
 def find_continuations(reference: Sequence[str], prediction: Sequence[str]) -> tuple[str, ...]:
-    """Return, for each place of a prediction, the token that follows in the reference.
+    """Return, for each position of a prediction, the token that follows in the reference.
 
     It follows the beginning of the reference that is nearest, by edit distance, to what the prediction has before that
     place; of several as near, one that ends with the same token, then the one nearest in length.
@@ -128,13 +128,13 @@ def find_continuations(reference: Sequence[str], prediction: Sequence[str]) -> t
     length = len(reference) - 1
     row = list(range(length + 1))
     found = []
-    for place, token in enumerate(prediction):
+    for position, token in enumerate(prediction):
         ranks = []
         for end, distance in enumerate(row):
-            ends_alike = end > 0 and place > 0 and reference[end - 1] == prediction[place - 1]
-            ranks.append((distance, not ends_alike, abs(end - place), end))
+            ends_alike = end > 0 and position > 0 and reference[end - 1] == prediction[position - 1]
+            ranks.append((distance, not ends_alike, abs(end - position), end))
         found.append(reference[min(ranks)[-1]])
-        following = [place + 1]
+        following = [position + 1]
         for end in range(1, length + 1):
             substituted = row[end - 1] + (token != reference[end - 1])
             following.append(min(row[end] + 1, following[-1] + 1, substituted))

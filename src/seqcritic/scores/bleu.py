@@ -26,7 +26,7 @@ from torch.nn.functional import pad
 
 from seqcritic.contracts.registry import register_score
 from seqcritic.contracts.score import Array, References, Scorable, ScoreOptions, hold_last
-from seqcritic.scores.shared.matching import equal_places
+from seqcritic.scores.shared.matching import equal_positions
 from seqcritic.scores.shared.ngrams import all_matches, correct_counts, extending_counts
 from seqcritic.scores.shared.texts import as_compared
 from seqcritic.scores.shared.token_score import TokenScore
@@ -105,7 +105,7 @@ class BleuScore(TokenScore):
         """
         predictions, reference_lengths = batch.predictions, batch.reference_lengths.double()
         matches = all_matches(batch, self.unknown)
-        alike = equal_places(batch.references, batch.reference_lengths, self.unknown)
+        alike = equal_positions(batch.references, batch.reference_lengths, self.unknown)
         more = [each.any(dim=1) for each in extending_counts(predictions, alike, matches, MAX_ORDER)]
         before = correct_counts(predictions, matches, MAX_ORDER)
         correct = [count[:, :-1, None] + pad(ends, (0, 1)) for count, ends in zip(before, more, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from rapidfuzz.distance import Levenshtein
@@ -27,9 +27,14 @@ class CharacterErrorRate(TextScore):
     def __init__(self, normalise: bool = False, *, capped: bool = False, lowercase: bool = False) -> None:
         self.normalise = normalise
         self.lowercase = lowercase
-        self._rate = EditDistanceScore(normalise, capped=capped, lowercase=lowercase)
+        self._rate = self._make_rate(normalise, capped, lowercase)
         self.surrogate = self._rate.surrogate
-        self.description = f"{self._rate.description}, in characters"
+        unit = "characters" if self._rate.split is None else "words"
+        self.description = f"{self._rate.description}, in {unit}"
+
+    @staticmethod
+    def _make_rate(normalise: bool, capped: bool, lowercase: bool) -> EditDistanceScore:
+        return EditDistanceScore(normalise, capped=capped, lowercase=lowercase)
 
     @classmethod
     def build(cls, options: ScoreOptions) -> Self:
@@ -41,8 +46,10 @@ class CharacterErrorRate(TextScore):
         return [-min(self._distance(row.prediction, text) for text in row.references) for row in rows]
 
     def _distance(self, prediction: str, reference: str) -> float:
-        distance = Levenshtein.distance(prediction, reference)
-        return distance / max(len(reference), 1) if self.normalise else distance
+        split: Callable[[str], Sequence[str]] = self._rate.split or str
+        written, wanted = split(prediction), split(reference)
+        distance = Levenshtein.distance(written, wanted)
+        return distance / max(len(wanted), 1) if self.normalise else distance
 
     def statistics(
         self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None = None

@@ -28,7 +28,7 @@ from seqcritic.contracts.registry import register_score
 from seqcritic.contracts.score import References, Scorable, ScoreOptions, hold_last
 from seqcritic.errors import UserError
 from seqcritic.scores.shared.means import MeanOfSentences
-from seqcritic.scores.shared.ngrams import all_matches, counted_ngrams, sum_prefixes
+from seqcritic.scores.shared.ngrams import all_matches, matched_ngrams, sum_prefixes
 from seqcritic.scores.shared.texts import as_compared
 from seqcritic.scores.shared.token_score import TokenScore
 
@@ -50,21 +50,23 @@ class Frequencies:
         self._most = math.log(max(count, 1))
 
     def weigh(self, ngram: Ngram) -> float:
-        """Return idf: log N − log df, of an n-gram that no reference has as of one that one has."""
+        """Return idf, log N − log df; an n-gram that stands in no reference counts as if it stood in one."""
         return self._most - math.log(max(1, self._found[ngram]))
 
     def weigh_all(self, tokens: Tensor, order: int) -> Tensor:
         """Return the idf [N, T − n + 1] of the n-grams of tokens [N, T]."""
-        places = range(max(tokens.shape[1] - order + 1, 0))
-        rows = [[self.weigh(tuple(row[place : place + order])) for place in places] for row in tokens.tolist()]
-        return torch.tensor(rows, dtype=torch.float64, device=tokens.device).view(len(tokens), len(places))
+        positions = range(max(tokens.shape[1] - order + 1, 0))
+        rows = [
+            [self.weigh(tuple(row[position : position + order])) for position in positions] for row in tokens.tolist()
+        ]
+        return torch.tensor(rows, dtype=torch.float64, device=tokens.device).view(len(tokens), len(positions))
 
 
 def list_ngrams(tokens: Sequence[Any]) -> Iterable[Ngram]:
     """Yield all n-grams of up to four tokens."""
     for order in range(1, MAX_ORDER + 1):
-        for place in range(len(tokens) - order + 1):
-            yield tuple(tokens[place : place + order])
+        for position in range(len(tokens) - order + 1):
+            yield tuple(tokens[position : position + order])
 
 
 def sentence_cider(prediction: Sequence[Any], references: Sequence[Sequence[Any]], known: Frequencies) -> float:
@@ -143,7 +145,7 @@ class CiderScore(MeanOfSentences, TokenScore):
         predictions, references, lengths = batch.predictions, batch.references, batch.reference_lengths
         num_steps, known = predictions.shape[1], self._frequencies()
         steps = torch.arange(num_steps + 1, device=predictions.device)
-        ngrams = counted_ngrams(predictions, all_matches(batch, self.unknown), MAX_ORDER)
+        ngrams = matched_ngrams(predictions, all_matches(batch, self.unknown), MAX_ORDER)
         norms = self._norms(references.flatten(0, 1), lengths.flatten(), known)
         cosines = torch.zeros((*lengths.shape, num_steps + 1), dtype=torch.float64, device=predictions.device)
         for order, (before, found) in enumerate(ngrams, start=1):
@@ -157,16 +159,16 @@ class CiderScore(MeanOfSentences, TokenScore):
         scores = cosines * (-apart.double().square() / (2 * DEVIATION**2)).exp()
         # Where an example has fewer references than others its first one stands again.
         alike = (references == references[:, :1]).all(dim=2) & (lengths == lengths[:, :1])
-        counted = ~alike
-        counted[:, 0] = True
-        means = (scores * counted[:, :, None]).sum(dim=1) / counted.sum(dim=1, keepdim=True)
+        distinct = ~alike
+        distinct[:, 0] = True
+        means = (scores * distinct[:, :, None]).sum(dim=1) / distinct.sum(dim=1, keepdim=True)
         return hold_last(means * lengths[:, :1], batch.lengths).to(torch.get_default_dtype())
 
     def _norms(self, tokens: Tensor, lengths: Tensor, known: Frequencies) -> list[Tensor]:
         """Return for n = 1..4 the squared norms [N] of tokens [N, U] up to lengths [N]."""
         alone = tokens.new_zeros((len(tokens), 1, tokens.shape[1], 0), dtype=torch.bool)
         norms = []
-        for order, (before, _) in enumerate(counted_ngrams(tokens, alone, MAX_ORDER), start=1):
+        for order, (before, _) in enumerate(matched_ngrams(tokens, alone, MAX_ORDER), start=1):
             terms = known.weigh_all(tokens, order).square() * (2 * before + 1)
             within = torch.arange(terms.shape[1], device=tokens.device) + order <= lengths[:, None]
             norms.append((terms * within).sum(dim=1))

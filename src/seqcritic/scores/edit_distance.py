@@ -31,7 +31,7 @@ NEVER = 10_000  # a distance beyond any other, small enough for 16 bits
 def distance_table(predictions: Tensor, references: Tensor, unknown: int | None = None) -> Tensor:
     """Return D [B, T + 1, U + 1] of all prefixes of predictions [B, T] and of references [B, U].
 
-    An `unknown` token is wrong in every place: it stands for different words.
+    An `unknown` token is wrong at every position: it stands for different words.
     """
     num_examples, num_steps = predictions.shape
     width = references.shape[1]
@@ -72,8 +72,8 @@ def extended_distances(
     against nothing: the least of D[0] + |Y| + 1, D[j-1] + [it is not y_j] + |Y| − j and D[j] + 1 + |Y| − j.
     """
     positions = torch.arange(references.shape[1], dtype=torch.int16, device=references.device)
-    counted = positions < reference_lengths[:, None]  # [B, U]
-    left = torch.where(counted, reference_lengths[:, None].to(torch.int16) - 1 - positions, NEVER)
+    mask = positions < reference_lengths[:, None]  # [B, U]
+    left = torch.where(mask, reference_lengths[:, None].to(torch.int16) - 1 - positions, NEVER)
     rows = distance_table(predictions[:, :-1], references, unknown)  # [B, T, U + 1]
     gaps = (rows[:, :, 1:] + 1 + left[:, None]).amin(dim=2)
     gaps = torch.minimum(gaps, rows[:, :, 0] + 1 + reference_lengths[:, None].to(torch.int16))
@@ -122,7 +122,7 @@ class EditDistanceScore(TokenScore):
         self.rules = rules
         self.capped = capped
         self.lowercase = lowercase
-        self.name, self.counted = ("CER", "character") if split is None else ("WER", "word")
+        self.name, self.unit_name = ("CER", "character") if split is None else ("WER", "word")
         # Σ (|Y| − d) over sentences is largest where the corpus' error rate is least: nothing to name.
         if normalise or capped or tokens == "subwords":
             self.surrogate = f"edit-distance{'/length' if normalise else ''}:{tokens}"
@@ -189,7 +189,7 @@ class EditDistanceScore(TokenScore):
         rows = [self._nearest(row.prediction, row.references) for row in compared]
         if not any(length for _, length in rows):
             raise UserError(
-                f"{self.name}: the references have no {self.counted} between them, so there is no rate of errors; "
+                f"{self.name}: the references have no {self.unit_name} between them, so there is no rate of errors; "
                 "give references that are not empty"
             )
         return np.array(rows, np.float64)

@@ -13,7 +13,7 @@ from seqcritic.scores.shared.texts import Compared, TextScore, as_compared
 
 @register_score("exact-match")
 class ExactMatch(MeanOfSentences, TextScore):
-    """R(Ŷ) = 1 where the text is that of any reference, else 0; the corpus score is the share in percent.
+    """R(Ŷ) = 1 where the text is that of any reference, else 0; the corpus score is their percentage.
 
     White space at the ends does not count, and with `lowercase` neither does case.
     """

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from seqcritic.contracts.registry import register_score
 from seqcritic.contracts.score import Scorable, hold_last
-from seqcritic.scores.shared.matching import equal_places, token_matches, tokens_of_all
+from seqcritic.scores.shared.matching import equal_positions, token_matches, tokens_of_all
 from seqcritic.scores.shared.rouge import RougeScore, rouge_scores
 
 
@@ -65,7 +65,7 @@ class RougeLScore(RougeScore):
         """
         matches = token_matches(predictions, references, reference_lengths, self.unknown)
         rows = subsequence_table(matches[:, :-1])  # [B, T, U + 1]
-        alike = equal_places(references[:, None], reference_lengths[:, None], self.unknown)[:, 0]
+        alike = equal_positions(references[:, None], reference_lengths[:, None], self.unknown)[:, 0]
         positions = torch.arange(references.shape[1], device=references.device)
         last = (
             (alike * positions).amax(dim=2)[:, None].expand(-1, rows.shape[1], -1)

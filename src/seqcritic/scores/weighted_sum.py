@@ -95,6 +95,7 @@ class WeightedSum(Score):
         total = torch.zeros((), dtype=torch.float64)
         for part, weight in self.parts:
             paid = rewards(part).double()
+            # Over its unit a part is 1 where it is perfect: weights then mean the same for scores of any scale.
             unit = part.reward_unit(batch).view(-1, *[1] * (paid.dim() - 1))
             total = total + weight * paid / unit
         lengths = self.reward_unit(batch).view(-1, *[1] * (total.dim() - 1))
@@ -114,6 +115,7 @@ class WeightedSum(Score):
         """Return 100 Σ w_k s_k."""
         summed: Array = np.zeros(totals.shape[:-1])
         for (part, weight), score in zip(self.parts, self.of_parts(totals), strict=True):
+            # An error rate counts against the sum, as its rewards do.
             sign = 1 if part.higher_is_better else -1
             summed = summed + sign * weight * POINTS / part.corpus_unit * score
         return summed

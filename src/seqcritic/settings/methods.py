@@ -196,7 +196,7 @@ class MethodSettings(Section):
 
     @property
     def temperature(self) -> float:
-        """τ as the method uses it: what its returns count an entropy of one nat for."""
+        """τ, the weight of the policy's entropy (in nats) in the method's returns."""
         return self.kind.temperature(self.own)
 
     @property

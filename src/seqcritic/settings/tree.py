@@ -15,7 +15,14 @@ from seqcritic.contracts.registry import ACTORS, CRITICS
 from seqcritic.plugins import import_plugins
 from seqcritic.settings.base import Count, Factor, Paths, Positive, Rate, Samples, Section, Seed, Several, Weight
 from seqcritic.settings.data import DataSettings, SpellingSettings
-from seqcritic.settings.methods import MethodField, method_labels, method_settings, states_refused, typical_costs
+from seqcritic.settings.methods import (
+    MethodField,
+    method_labels,
+    method_settings,
+    nearest_method,
+    states_refused,
+    typical_costs,
+)
 from seqcritic.settings.scores import EvaluationSettings, ScoreSettings
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -24,15 +31,20 @@ Precision = Literal["float32", "bfloat16", "float64"]
 
 def actor_settings(values: Any = None) -> ActorSettings:
     """Validate a nested dictionary as the section of the actor's kind."""
-    if isinstance(values, dict) and values.get("pretrained") is not None and values.get("kind", "gru") == "gru":
-        # A recipe for a recurrent actor takes a pretrained one too; the sizes of the other mean nothing to it.
-        of_gru = set(getattr(ACTORS.find("gru").Settings, "model_fields", ()))
-        values = {name: value for name, value in values.items() if name not in of_gru} | {"kind": "huggingface"}
+    default = ActorSettings.model_fields["kind"].default
+    if isinstance(values, dict) and values.get("pretrained") is not None and values.get("kind", default) == default:
+        # A recipe for the default actor takes a pretrained one too; the sizes of the other mean nothing to it.
+        meaningless = set(getattr(ACTORS.find(default).Settings, "model_fields", ()))
+        values = {name: value for name, value in values.items() if name not in meaningless} | {"kind": "huggingface"}
     return part_settings({} if values is None else values, ACTORS, ActorSettings, OwnActorSettings)
 
 
 def critic_settings(values: Any = None) -> CriticSettings:
     """Validate a nested dictionary as the section of the critic's kind."""
+    if isinstance(values, dict) and values.get("kind") == "prompted":
+        # A recipe for a recurrent critic takes this one too; the sizes of the other mean nothing to it.
+        known, of_gru = (set(getattr(CRITICS.find(kind).Settings, "model_fields", ())) for kind in ("prompted", "gru"))
+        values = {name: value for name, value in values.items() if name in known or name not in of_gru}
     return part_settings({} if values is None else values, CRITICS, CriticSettings, OwnCriticSettings)
 
 
@@ -102,7 +114,12 @@ class PhasesSettings(Section):
 class TrainingSettings(Section):
     """How updates are made, evaluated and saved."""
 
-    batch: Positive = Field(32, description="examples of an update, for each process that trains")
+    batch: Positive = Field(
+        32, description="examples in memory at once, of each process that trains; an update has `accumulate` times them"
+    )
+    accumulate: Samples = Field(
+        1, description="N: an update sums the gradients of N batches before its step, in the memory of one"
+    )
     clip_norm: Factor | None = Field(50.0, description="largest gradient norm of a network")
     evaluate_every: Positive = Field(1000, description="updates between greedy evaluations on valid")
     evaluate_epochs: Factor | None = Field(
@@ -126,7 +143,14 @@ class TrainingSettings(Section):
         description="spread a pretrained actor's weights, gradients and optimiser over the processes of torchrun, each "
         "of which gathers the weights for an update; for models that outgrow one device",
     )
-    tensorboard: bool = Field(False, description="write TensorBoard files too (needs the extra 'tensorboard')")
+    tracker: Literal["tensorboard", "wandb", "mlflow"] | None = Field(
+        None, description="a program that is told what metrics.jsonl holds; each needs the extra of its name"
+    )
+
+    @property
+    def update_size(self) -> int:
+        """The examples of an update, of each process that trains."""
+        return self.batch * self.accumulate
 
 
 class LengthSettings(Section):
@@ -179,7 +203,8 @@ class CompareSettings(Section):
         known = list(typical_costs()) if info.field_name == "costs" else list(method_labels())
         for name in value:
             if name not in known:
-                raise ValueError(f"compare.{info.field_name}: unknown method '{name}'; known: {', '.join(known)}")
+                hint = f"{nearest_method(name, known)}; known: {', '.join(known)}"
+                raise ValueError(f"compare.{info.field_name}: unknown method '{name}'{hint}")
         return value
 
     def cost(self, label: str) -> float:

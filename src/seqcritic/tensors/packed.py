@@ -1,6 +1,6 @@
 """Something of every unmasked token of a batch, one row each, in the order of a packing.
 
-Shapes: B sequences, T tokens, N unmasked tokens, F numbers of each.
+Shapes: B sequences, T tokens, N unmasked tokens, F values of each.
 """
 
 from __future__ import annotations

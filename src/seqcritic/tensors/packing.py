@@ -51,7 +51,7 @@ def pack(mask: Tensor) -> Packing:
 
 
 class _Moved(torch.autograd.Function):
-    """Rows taken from an array, or put into one of zeros, where no row is taken or put twice."""
+    """Gathers rows from an array, or scatters rows into zeros; no row occurs twice, so each is the other's gradient."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, positions: Tensor, length: int | None) -> Tensor:
@@ -63,7 +63,7 @@ class _Moved(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        """Put back what was taken, take back what was put."""
+        """Scatter the gradient of gathered rows, gather that of scattered ones."""
         (positions,) = ctx.saved_tensors
         moved = _put(gradient, positions, ctx.num_rows) if ctx.length is None else _take(gradient, positions)
         return moved, None, None
@@ -71,8 +71,8 @@ class _Moved(torch.autograd.Function):
 
 def gather_rows(rows: Tensor, positions: Tensor) -> Tensor:
     """Return the rows [N, …] at different positions [N] of an array."""
-    taken: Tensor = _Moved.apply(rows, positions, None)  # type: ignore[no-untyped-call]
-    return taken
+    selected: Tensor = _Moved.apply(rows, positions, None)  # type: ignore[no-untyped-call]
+    return selected
 
 
 def scatter_rows(rows: Tensor, positions: Tensor, length: int) -> Tensor:

@@ -25,7 +25,7 @@ class Shared(Generic[Content]):
 
 
 def select(tree: Tree, rows: Tensor) -> Tree:
-    """Some rows: by their numbers [N], or where a mask [B] is True."""
+    """Some rows: by their indices [N], or where a mask [B] is True."""
     return _map(lambda tensor: tensor[rows], tree)
 
 
@@ -35,7 +35,7 @@ def repeat(tree: Tree, times: int) -> Tree:
 
 
 def detach(tree: Tree) -> Tree:
-    """The same numbers as constants."""
+    """The same values as constants."""
     return _map(lambda tensor: tensor.detach(), tree)
 
 
@@ -45,7 +45,7 @@ def cat(trees: Sequence[Tree]) -> Tree:
 
 
 def _map(change: Callable[..., Tensor], *trees: Tree) -> Tree:
-    """Apply a function to the tensors that stand at the same place in all trees."""
+    """Apply a function to the tensors that stand at the same position of all trees."""
     first: Any = trees[0]
     assert all(type(tree) is type(first) for tree in trees), "trees of one structure"
     if first is None or isinstance(first, Shared):

@@ -118,7 +118,7 @@ class Values(NamedTuple):
         return best
 
     def _of_some_token(self) -> Tensor:
-        """The rows without the rest where every token has a column: no token has its value then."""
+        """The rows; without the column of the rest if every token has a column of its own."""
         rows = self.packed.rows
         return rows[:, :-1] if self.columns is not None and self.columns.num_others == 0 else rows
 

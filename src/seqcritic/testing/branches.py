@@ -20,18 +20,18 @@ from seqcritic.testing.worlds import gradients
 class Branches:
     """The outcomes that the present run takes, and how probable they are together."""
 
-    taken: list[int] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     probability: float = 1.0
-    place: int = 0
+    depth: int = 0
 
     def take(self, chances: list[float]) -> int:
-        """Return the present run's outcome of one draw that has these chances."""
-        if self.place == len(self.taken):
-            self.taken.append(0)
+        """Return the outcome, in this run, of a draw with these probabilities."""
+        if self.depth == len(self.path):
+            self.path.append(0)
             self.sizes.append(len(chances))
-        outcome = self.taken[self.place]
-        self.place += 1
+        outcome = self.path[self.depth]
+        self.depth += 1
         self.probability *= chances[outcome]
         return outcome
 
@@ -39,24 +39,27 @@ class Branches:
         """Stand in for `draws.choose`: a token [B] of each row of probabilities [B, V]."""
         return torch.tensor([self.take(row) for row in probabilities.tolist()])
 
-    def coins(self, share: float) -> Callable[..., Tensor]:
-        """Return what stands in for `draws.draw_uniform`: numbers [T, B] that are below `share` so often."""
+    def coins(self, probability_below: float) -> Callable[..., Tensor]:
+        """Return what stands in for `draws.draw_uniform`: numbers [T, B] that are below it so often."""
 
         def draw(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
-            numbers = [(0.0, share)[self.take([share, 1 - share])] for _ in range(num_steps * num_rows)]
+            numbers = [
+                (0.0, probability_below)[self.take([probability_below, 1 - probability_below])]
+                for _ in range(num_steps * num_rows)
+            ]
             return torch.tensor(numbers, dtype=torch.float64).view(num_steps, num_rows)
 
         return draw
 
     def advance(self) -> bool:
         """Go to the next leaf; return whether there is one."""
-        while self.taken and self.taken[-1] == self.sizes[-1] - 1:
-            self.taken.pop()
+        while self.path and self.path[-1] == self.sizes[-1] - 1:
+            self.path.pop()
             self.sizes.pop()
-        if self.taken:
-            self.taken[-1] += 1
-        self.place, self.probability = 0, 1.0
-        return bool(self.taken)
+        if self.path:
+            self.path[-1] += 1
+        self.depth, self.probability = 0, 1.0
+        return bool(self.path)
 
 
 def outcomes(branches: Branches, run: Callable[[], Outcome]) -> Iterator[tuple[float, Outcome]]:

@@ -18,7 +18,7 @@ from seqcritic.testing.worlds import World
 class TabularCritic(Critic):
     """A critic that looks its values up by the prefix, in a table [N, T, V] of a world.
 
-    The table is its only weight; the sequences that share a prefix share the first of its rows.
+    The table is its only weight; sequences with a common prefix use the first of their rows.
     """
 
     reads_actor_states = False
@@ -27,10 +27,10 @@ class TabularCritic(Critic):
         super().__init__()
         self.table = nn.Parameter(table.clone())
         self.residual_on = residual_on
-        self.places: dict[tuple[int, ...], tuple[int, int]] = {}
+        self.positions: dict[tuple[int, ...], tuple[int, int]] = {}
         for row, sequence in enumerate(world.sequences):
             for step in range(len(sequence)):
-                self.places.setdefault(sequence[:step], (row, step))
+                self.positions.setdefault(sequence[:step], (row, step))
 
     def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> Tensor:
         """Nothing is read: there is one reference, and the table is of it."""
@@ -41,7 +41,7 @@ class TabularCritic(Critic):
     ) -> Values:
         """Values [N, V] of all tokens where the mask is True; what follows the end is of no sequence, and masked."""
         found = [
-            [self.places.get(tuple(row[:step]), (0, 0)) for step in range(len(row))] for row in predictions.tolist()
+            [self.positions.get(tuple(row[:step]), (0, 0)) for step in range(len(row))] for row in predictions.tolist()
         ]
         rows, steps = torch.tensor(found).unbind(2)  # [B, T] each
         return Values(Packed.of(self.table[rows, steps], mask))
@@ -52,7 +52,7 @@ def random_values(world: World, scale: float = 3.0) -> Tensor:
     table = torch.zeros_like(world.logits, requires_grad=False)
     for row, sequence in enumerate(world.sequences):
         for step in range(len(sequence)):
-            seed = sum((token + 1) * 7**place for place, token in enumerate(sequence[:step]))
+            seed = sum((token + 1) * 7**position for position, token in enumerate(sequence[:step]))
             generator = torch.Generator().manual_seed(seed)
             table[row, step] = scale * torch.randn(table.shape[2], dtype=torch.float64, generator=generator)
     return table

@@ -81,18 +81,22 @@ class ExactMoments:
 def _objectives(world: World, table: Tensor, baseline: LinearBaseline, gae_lambda: float) -> dict[str, Tensor]:
     """Return what each estimator ascends at every step of every sequence, [N, T]."""
     probabilities = torch.softmax(world.logits, 2)
-    taken = losses.gather_chosen(torch.log_softmax(world.logits, 2), world.tokens)
+    token_log_probabilities = losses.gather_chosen(torch.log_softmax(world.logits, 2), world.tokens)
     returns = losses.returns_to_go(world.rewards, world.mask)
-    linear = taken * (returns - baseline(world.states).detach())
+    linear = token_log_probabilities * (returns - baseline(world.states).detach())
     if table.dim() == 2:
         advantages = losses.generalised_advantages(world.rewards, table, world.mask, gae_lambda)
-        return {"reinforce": linear, "reinforce-critic": taken * (returns - table), "gae": taken * advantages}
+        return {
+            "reinforce": linear,
+            "reinforce-critic": token_log_probabilities * (returns - table),
+            "gae": token_log_probabilities * advantages,
+        }
     followed = (probabilities * table).sum(2)
     return {
         "reinforce": linear,
-        "reinforce-critic": taken * (returns - followed.detach()),
+        "reinforce-critic": token_log_probabilities * (returns - followed.detach()),
         "actor-critic": followed,
-        "corrected": followed + taken * (returns - losses.gather_chosen(table, world.tokens)),
+        "corrected": followed + token_log_probabilities * (returns - losses.gather_chosen(table, world.tokens)),
     }
 
 

@@ -55,7 +55,7 @@ def all_sequences(
     """Return every complete sequence: closed by its first end token, or cut after so many steps."""
     sequences = set()
     for tokens in itertools.product(range(num_tokens), repeat=num_steps):
-        stop = next((place for place, token in enumerate(tokens) if token in ends), num_steps - 1)
+        stop = next((position for position, token in enumerate(tokens) if token in ends), num_steps - 1)
         sequences.add(tokens[: stop + 1])
     return sorted(sequences)
 
@@ -109,8 +109,8 @@ class World:
     @property
     def sequence_probabilities(self) -> Tensor:
         """p(Ŷ) of every sequence, [N]."""
-        taken = self.draw(range(len(self.sequences))).token_log_probabilities
-        return torch.where(self.mask, taken, 0.0).sum(1).exp()
+        token_log_probabilities = self.draw(range(len(self.sequences))).token_log_probabilities
+        return torch.where(self.mask, token_log_probabilities, 0.0).sum(1).exp()
 
     @property
     def expected_return(self) -> Tensor:

@@ -25,7 +25,7 @@ class KeptActors:
         return len(self._kept)
 
     def add(self, score: float, weights: Weights) -> None:
-        """Take an actor in, and let go of the worst or the oldest where there are too many."""
+        """Add an actor; where there are too many, drop the worst or the oldest."""
         self._kept.append((score, weights))
         if len(self._kept) > self.size:
             scores = [self._sign * score for score, _ in self._kept]

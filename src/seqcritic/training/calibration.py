@@ -42,7 +42,7 @@ def measure_seconds(
 ) -> dict[str, float]:
     """Return the median seconds of an update of likelihood and of every label, of which `critic` may be one.
 
-    Labels of `variants` are no methods but settings of their own.
+    `variants` are labels that stand for settings instead of for a method.
     """
     set_up_process(settings.threads)
     clock = _Clock(settings, task)
@@ -87,7 +87,7 @@ class _Clock:
         return recipe_learner(settings, codec.num_source_tokens, codec.num_target_tokens, score)
 
     def time_update(self, learner: Learner, rate: float, progress: float) -> float:
-        size = learner.settings.training.batch
+        size = learner.settings.training.update_size
         started = time.perf_counter()
         learner.update(self.task.training_batch(self.position, size, self.settings.seed), rate, progress)
         if learner.device.type != "cpu":

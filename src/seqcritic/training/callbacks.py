@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqcritic.training.run import Run
@@ -35,6 +35,9 @@ class Callback:
 
     def on_evaluation(self, run: Run, scores: Mapping[str, float]) -> None:
         """The networks have been evaluated: `valid_score` and `best_score`, of a critic what it explains."""
+
+    def on_record(self, run: Run, record: Mapping[str, Any]) -> None:
+        """A line of metrics.jsonl has been written: means over some updates, or an evaluation."""
 
     def on_checkpoint(self, run: Run, folder: Path) -> None:
         """A checkpoint has been written."""

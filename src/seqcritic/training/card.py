@@ -78,7 +78,11 @@ def introduce_pretrained(origin: Origin) -> str:
 def _introduce(origin: Origin) -> str:
     data = origin.settings.data
     if isinstance(data, SpellingSettings):
-        what = f"Corrects replaced characters, {data.length} characters at a time; trained at noise {data.noise:g}"
+        errors = "replaced characters" if data.typing is None else "errors of typing"
+        rate = (
+            f"noise {data.noise:g}" if data.typing is None else f"up to {data.typing.highest_rate:g} errors a character"
+        )
+        what = f"Corrects {errors}, {data.length} characters at a time; trained at {rate}"
     elif isinstance(data, TranslationSettings):
         what = f"A translation model ({' and '.join(origin.text['train'])})"
     else:
@@ -95,8 +99,12 @@ def _training(origin: Origin) -> list[tuple[str, str]]:
             ("L, characters of a window", str(data.length)),
             ("shortest sentence", str(data.minimum_length)),
             ("windows", f"at {data.windows}"),
-            ("noise η, share of characters replaced", f"{data.noise:g}"),
         ]
+        if data.typing is None:
+            rows.append(("noise η, share of characters replaced", f"{data.noise:g}"))
+        else:
+            kinds = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in data.typing)
+            rows.append(("errors of typing, by shares, rate and weights", kinds))
     rows += [
         ("recipe", settings.name),
         ("method", settings.method.label),
@@ -137,12 +145,21 @@ def _limits(settings: Settings) -> list[str]:
             "It knows the words and the style of its training text; other text it translates worse.",
             f"Its training sentences had at most {data.maximum_length} tokens.",
         ]
-    return [
+    errors = [
         "It replaces characters and does nothing else: it neither inserts nor removes any, so missing and doubled "
         "letters stay.",
         "It was trained on characters replaced at random, any by any other, which is not how people mistype.",
         f"It expects {100 * data.noise:g} % of the characters to be wrong. In text with fewer errors it also changes "
         "words that are right but rare: names, terms, other languages.",
+    ]
+    if data.typing is not None:
+        errors = [
+            "It was trained on errors made by rules, one letter or two at a time: words that are right elsewhere, and "
+            "grammar, it leaves alone.",
+            "It may change words that are right but rare: names, terms, other languages.",
+        ]
+    return [
+        *errors,
         f"It sees {data.length} characters at a time and nothing of the text around them.",
         "Its alphabet is a to z, 0 to 9, comma, full stop, exclamation and question mark, space. It keeps the case of "
         "letters and leaves all other characters as they are.",

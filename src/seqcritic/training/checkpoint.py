@@ -38,6 +38,7 @@ def write_folder(
     texts: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write NAME.safetensors for each group of tensors, description.json and texts, atomically, as a new folder."""
+    # Beside the target, for a rename is atomic within one file system only; the dot hides it from `all`.
     temporary = target.with_name(f".{target.name}.partial")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -46,14 +47,18 @@ def write_folder(
         for name, group in tensors.items():
             content = safetensors.torch.save({key: value.cpu().contiguous() for key, value in group.items()})
             write_synced(temporary / f"{name}.safetensors", content)
+            # Of the bytes in memory: a disk that writes others is found out when they are read.
             digests[name] = digest(content)
         text = json.dumps(seal({"format": FORMAT, "digests": digests} | description), indent=1)
         write_synced(temporary / "description.json", text.encode())
         for name, content_text in texts.items():
             write_synced(temporary / name, content_text.encode())
+        # Files, then their folder, then the rename: in any other order a power cut could leave a name without content.
         sync_folder(temporary)
         old = target.with_name(f".{target.name}.old")
         shutil.rmtree(old, ignore_errors=True)
+        # A folder cannot be replaced in one step: the old one stays complete, under another name, until the new one
+        # stands.
         if target.exists():
             target.rename(old)
         temporary.rename(target)
@@ -88,6 +93,7 @@ def read_tensors(folder: Path, name: str, description: dict[str, Any]) -> dict[s
     """Return one group of tensors after comparing its digest with the description's."""
     path = folder / f"{name}.safetensors"
     try:
+        # Read once, digested and parsed from the same bytes: nothing can change in between.
         content = path.read_bytes()
         if digest(content) != description["digests"].get(name):
             raise ValueError(MISMATCH)
@@ -122,6 +128,11 @@ def _own_weights(network: nn.Module) -> dict[str, Tensor]:
     return parameters | {name: buffer for name, buffer in network.named_buffers() if name in kept}
 
 
+def checksum_of(network: nn.Module) -> float:
+    """Return a number that differs for other weights, by which processes know that they hold the same."""
+    return sum(float(tensor.double().abs().sum()) for tensor in weights_of(network).values())
+
+
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor], place: str) -> None:
     """Load weights that must fit exactly; `place` names them where they do not."""
     expected = _own_weights(network)
@@ -129,8 +140,10 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], place: str) 
         set(expected) ^ set(weights)
         | {name for name in set(expected) & set(weights) if expected[name].shape != weights[name].shape}
     )
+    # By name and shape, strictly: what is missing would silently keep its initial weights.
     if wrong:
         raise UserError(f"{place} does not fit the network of this configuration (first of {len(wrong)}: {wrong[0]})")
+    # Weights that nothing trains are not stored, so that what they were is known by their digest alone.
     digest_of_rest = expected.pop(UNTRAINED, None)
     if digest_of_rest is not None and not torch.equal(digest_of_rest, weights[UNTRAINED].cpu()):
         raise UserError(
@@ -138,6 +151,7 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], place: str) 
             "with"
         )
     for name, tensor in expected.items():
+        # In place: optimisers and tied layers hold these very tensors.
         tensor.copy_(spread(weights[name], tensor))
 
 
@@ -160,6 +174,7 @@ class CheckpointFolder:
         latest = self.latest()
         target = self.folder / f"{int(latest.name) + 1 if latest else 1:08d}"
         write_folder(target, tensors, description)
+        # Two, so that one that turns out damaged has one before it to go on from.
         for old in self.all()[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
         return target
@@ -182,6 +197,7 @@ def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tenso
     for name, tensor in tensors.items():
         index, _, key = name.partition(".")
         state.setdefault(int(index), {})[key] = spread(tensor, parameters[int(index)])
+    # Groups hold the learning rate, which is set at every update: they need not be stored.
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 

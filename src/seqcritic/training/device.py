@@ -1,7 +1,7 @@
 """Where and how precisely networks compute: the only module that knows the kinds of devices.
 
-Weights, optimisers and losses are float32 (float64 where asked for). `bfloat16` is autocast: the matrix products of an
-update run in bfloat16, with the weights rounded on the way in; evaluation is not touched by it.
+Weights, optimisers and losses are float32 (float64 where asked for). With `bfloat16` the matrix products run in it: on
+a CPU by models/products.py, elsewhere by autocast, with the weights rounded on the way in.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 
 from seqcritic.errors import UserError
+from seqcritic.models.products import bfloat16_products
+from seqcritic.native import products
 from seqcritic.settings.tree import DeviceName, Precision
 
 
@@ -42,9 +44,26 @@ def weight_type(precision: Precision, device: torch.device) -> torch.dtype:
 
 def computing(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """Return the context in which the loss of an update is computed."""
+    if precision != "bfloat16":
+        return nullcontext()
+    if device.type == "cpu":
+        return bfloat16_products()
     # No cache: a weight rounded while sampling, without a graph, would be taken from it for the loss.
-    narrow = precision == "bfloat16"
-    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False) if narrow else nullcontext()
+    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
+
+
+def predicting(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """Return the context in which predictions are made: by autocast none are."""
+    narrow = precision == "bfloat16" and device.type == "cpu"
+    return bfloat16_products(predicting=True) if narrow else nullcontext()
+
+
+def describe_precision(precision: Precision, device: torch.device) -> str | None:
+    """Say whether narrow products are faster here; None where there is nothing to say."""
+    if precision != "bfloat16" or device.type != "cpu":
+        return None
+    told = products.describe()
+    return f"precision: bfloat16, fast products: {told}" + ("" if told.startswith("yes") else "; float32 is no slower")
 
 
 def require_memory(device: torch.device, num_bytes: int) -> None:

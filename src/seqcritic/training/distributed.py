@@ -50,6 +50,7 @@ class Processes:
 
     def shard(self, total: int) -> Shard:
         """Return which of `total` examples are this process's; the shards differ by at most one."""
+        # A process without an example would have no loss to take a gradient of.
         if total < self.size:
             raise UserError(f"training.batch: a batch of {total} is too small for {self.size} processes")
         return Shard(self.rank * total // self.size, (self.rank + 1) * total // self.size, total)
@@ -58,6 +59,7 @@ class Processes:
         """Return means over the processes, weighted by their fractions of the examples; learn of signals by the way."""
         if self.size == 1:
             return dict(measurements)
+        # Signals ride along with what is exchanged anyway: all learn of them at the same update.
         own = self.stop_signal()
         values = [value * fraction for value in measurements.values()] + [float(own == number) for number in SIGNALS]
         *means, interrupted, terminated = self._sum(torch.tensor(values, dtype=torch.float64)).tolist()
@@ -82,7 +84,10 @@ class Processes:
             torch.zeros_like(parameter).flatten() if gradient is None else gradient.flatten() * fraction
             for parameter, gradient in zip(parameters, gradients, strict=True)
         ]
+        # Whether a weight has a gradient anywhere is summed too: Adam moves a weight with a gradient of zeros, and
+        # leaves one without.
         used = torch.tensor([float(gradient is not None) for gradient in gradients])
+        # One exchange of one vector: a tensor at a time would cost a latency each.
         flat = self._sum(torch.cat([*parts, used.to(parts[0])]))
         sums = torch.split(flat[: -len(parameters)], [len(part) for part in parts])
         for parameter, total, count in zip(parameters, sums, flat[-len(parameters) :].tolist(), strict=True):
@@ -98,6 +103,7 @@ class Processes:
         """Return what the first process computes, which the others wait for."""
         if self.size == 1:
             return compute()
+        # A sum in which all others give 0 is a broadcast; float64, so that the figure is the first one's to the bit.
         value = torch.tensor(compute() if self.is_first else 0.0, dtype=torch.float64)
         return float(self._sum(value))
 
@@ -116,9 +122,10 @@ class Processes:
             self.wait()
 
     def require_same(self, state: str) -> None:
-        """Refuse to go on if the processes do not stand at the same place."""
+        """Refuse to go on if the processes do not stand at the same update."""
         if self.size == 1:
             return
+        # 48 bits: their sum over many processes still fits a 64-bit integer.
         digest = int.from_bytes(hashlib.blake2b(state.encode(), digest_size=6).digest(), "big")
         if int(self._sum(torch.tensor(digest))) != digest * self.size:
             raise UserError(
@@ -130,6 +137,7 @@ class Processes:
         if self.size == 1 or self._store is None:
             return True
         try:
+            # The counter is atomic: of all that fail at once, one sees it become 1.
             return bool(self._store.add("said why", 1) == 1)
         except RuntimeError:  # the store has ended, with whoever kept it
             return True

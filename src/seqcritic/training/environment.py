@@ -9,9 +9,24 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-from seqcritic.native.kernels import describe
+from seqcritic.native import kernels, products
 
-PACKAGES = ("seqcritic", "torch", "numpy", "pydantic", "safetensors", "rapidfuzz", "rich", "tensorboard")
+# What decides a number, a score's above all: networks, tokens, scores; then what shows it.
+PACKAGES = (
+    "seqcritic",
+    "torch",
+    "numpy",
+    "tokenizers",
+    "sacrebleu",
+    "rapidfuzz",
+    "rouge-score",
+    "sacremoses",
+    "transformers",
+    "peft",
+    "safetensors",
+    "pydantic",
+    "rich",
+)
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # names of glibc's mallopt
 
 
@@ -24,7 +39,7 @@ def environment() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     cores = {"cores": str(os.cpu_count()), "torch threads": str(torch.get_num_threads())}
-    return found | cores | {"native kernels": describe()}
+    return found | cores | {"native kernels": kernels.describe(), "bfloat16 products": products.describe()}
 
 
 def set_up_process(threads: int) -> None:

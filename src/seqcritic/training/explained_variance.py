@@ -8,6 +8,8 @@ noise; the warning says so, and `phases.critic.explained_variance` lets the phas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from seqcritic.contracts.batch import Batch
@@ -22,26 +24,27 @@ WARNED_BELOW = 0.3
 
 
 @torch.no_grad()
-def explained_variance(networks: Networks, batches: list[Batch], settings: Settings, score: Score) -> float:
-    """Return the share explained on samples for the first few hundred validation sentences, by a seed of its own."""
+def explained_variance(networks: Networks, batches: Sequence[Batch], settings: Settings, score: Score) -> float:
+    """Return the fraction explained on samples for the first few hundred validation sentences, by a seed of its own."""
     method = CriticTraining(settings.method, score, settings.score.shaping)
+    # The word that derives the seed is an older name of this figure: another one would change published curves.
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "readiness"))
-    total, counted = 0.0, 0
+    total, num_sentences = 0.0, 0
     for batch in batches:
         own = batch.to(networks.actor.device)
         measured = method(networks, own, generator, progress=0.0).measurements["explained_variance"]
         total += measured.item() * len(batch)
-        counted += len(batch)
-        if counted >= NUM_SENTENCES:
+        num_sentences += len(batch)
+        if num_sentences >= NUM_SENTENCES:
             break
-    return total / counted
+    return total / num_sentences
 
 
-def warning(share: float) -> str:
+def warning(explained: float) -> str:
     """Return what to say when joint training starts with this critic; nothing where it explains enough."""
-    if share >= WARNED_BELOW:
+    if explained >= WARNED_BELOW:
         return ""
     return (
-        f"warning: the critic explains only {100 * share:.0f} % of the variance of held-out returns; joint training "
-        "may hurt before it helps: give phases.critic.updates more, or set phases.critic.explained_variance"
+        f"warning: the critic explains only {100 * explained:.0f} % of the variance of held-out returns; joint "
+        "training may hurt before it helps: give phases.critic.updates more, or set phases.critic.explained_variance"
     )

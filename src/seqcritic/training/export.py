@@ -20,7 +20,7 @@ from seqcritic.decoding.search import GREEDY, find_best
 from seqcritic.errors import UserError
 from seqcritic.evaluation.stored import EVALUATIONS_FOLDER, StoredEvaluations
 from seqcritic.files import unseal
-from seqcritic.settings.data import EMBEDDED, SPLITS, OwnTaskSettings, SpellingSettings
+from seqcritic.settings.data import EMBEDDED, SPLITS, OwnTaskSettings, SpellingSettings, TranslationSettings
 from seqcritic.settings.tree import Settings
 from seqcritic.training.card import Origin, TestResult, introduce_pretrained, write_card
 from seqcritic.training.checkpoint import COUNTS, load_weights, weights_of, write_folder
@@ -88,13 +88,13 @@ def _write_pretrained(actor: Actor, target: Path, card: str) -> None:
         (temporary / README).write_text(card, encoding="utf-8")
         temporary.rename(target)
     except OSError as error:
-        raise UserError(f"--out: cannot write {target}: {error.strerror or error}") from None
+        raise UserError(f"out: cannot write {target}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def describe(model: Model) -> dict[str, Any]:
-    """Return what description.json needs for predicting, and what tells where the model comes from without a path."""
+    """Return the description.json of an exported model: what predicting needs and where it is from, without paths."""
     progress = model.description["progress"]
     return {
         "settings": without_paths(model.settings).model_dump(mode="json"),
@@ -111,6 +111,8 @@ def without_paths(settings: Settings) -> Settings:
     if isinstance(data, OwnTaskSettings):
         return settings.model_copy(update=_neutral())
     nothing: dict[str, Any] = {split: type(getattr(data, split))() for split in SPLITS if not _is_embedded(data, split)}
+    if isinstance(data, TranslationSettings):
+        nothing["dataset"] = None
     return settings.model_copy(update=_neutral() | {"data": data.model_copy(update=nothing)})
 
 
@@ -128,6 +130,8 @@ def text_names(settings: Settings) -> dict[str, list[str]]:
         files = getattr(settings.data, split)
         paths = files if isinstance(files, tuple) else (*files.source, *files.target, *files.pairs)
         names[split] = [Path(path).name for path in paths]
+        if isinstance(settings.data, TranslationSettings) and settings.data.dataset is not None and not names[split]:
+            names[split] = [Path(settings.data.dataset.name).name]
     return names
 
 

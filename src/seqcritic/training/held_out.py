@@ -12,9 +12,10 @@ from seqcritic.contracts.batch import EvaluationSet
 from seqcritic.contracts.networks import Networks
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
-from seqcritic.evaluation.evaluate import evaluate_actor, score_predictions, signature, surrogate, watched_scores
+from seqcritic.evaluation.evaluate import evaluate_actor, other_scores, score_predictions, signature, surrogate
 from seqcritic.methods.token_values import token_correlation
 from seqcritic.settings.tree import Settings
+from seqcritic.training.device import predicting
 from seqcritic.training.distributed import Processes
 from seqcritic.training.explained_variance import explained_variance
 from seqcritic.training.rewards import try_function
@@ -40,21 +41,23 @@ class HeldOut:
         self._processes = processes
         self._between_batches = between_batches
         self._sets: dict[str, EvaluationSet] = {}
-        self._watched = watched_scores(score, settings, task.codec)
-        for name, other in self._watched.items():
+        self._others = other_scores(score, settings, task.codec)
+        for name, other in self._others.items():
             try_function(other, task, f"evaluation.also: {name}")
-        self.watched: dict[str, float] = {}  # other scores of the last evaluation on valid, in the first process
+        self.other_scores: dict[str, float] = {}  # other scores of the last evaluation on valid, in the first process
 
     def score(self, split: str) -> float:
         """Return the corpus score of the present actor's greedy predictions."""
 
         def compute() -> float:
             actor, examples = self._networks.actor, self._examples(split)
-            found = evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches)
+            with predicting(self._settings.precision, actor.device):
+                found = evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches)
+            # From the same predictions: what costs is decoding, not scoring.
             if split == "valid":
-                self.watched = {
+                self.other_scores = {
                     name: score_predictions(found.predictions, examples, other).score
-                    for name, other in self._watched.items()
+                    for name, other in self._others.items()
                 }
             return found.score
 
@@ -63,15 +66,16 @@ class HeldOut:
     def _by_first(self, compute: Callable[[], float]) -> float:
         """Return what the first process computes; the others take part in gathering the weights it needs."""
         with whole(self._networks.named().values()):
+            # All must see the same figure: stopping rules are decided by it in every process.
             return self._processes.from_first(compute)
 
     def measures(self) -> dict[str, float]:
         """Return the other scores of the last evaluation as metrics.jsonl names them."""
-        return {f"valid_{name}": score for name, score in self.watched.items()}
+        return {f"valid_{name}": score for name, score in self.other_scores.items()}
 
     def tell(self) -> str:
         """Return the other scores of the last evaluation for a line of progress, or nothing."""
-        told = [f"{name} {self._watched[name].write(score)}" for name, score in self.watched.items()]
+        told = [f"{name} {self._others[name].write(score)}" for name, score in self.other_scores.items()]
         return f"; {', '.join(told)}" if told else ""
 
     def explained_variance(self) -> float:
@@ -98,10 +102,11 @@ class HeldOut:
             trained=trained,
             num_references=count,
             limits=self._networks.actor.limits,
+            precision=self._settings.precision,
         )
 
     def _examples(self, split: str) -> EvaluationSet:
-        """Return the whole of valid, or the training examples that are evaluated."""
+        """Return the validation set, or the training examples that are evaluated beside it."""
         if split not in self._sets:
             size, task = self._settings.training.train_examples, self._task
             self._sets[split] = task.training_sample(size) if split == "train" else task.evaluation_set(split)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +18,8 @@ from seqcritic.contracts.registry import ACTORS
 from seqcritic.contracts.score import Score
 from seqcritic.data.corruption import derive_seed
 from seqcritic.draws import Shard, ShardedGenerator
-from seqcritic.errors import NonFiniteError
+from seqcritic.errors import NonFiniteError, UserError
 from seqcritic.methods.build import build_method, build_networks, count_numbers
-from seqcritic.methods.correction import FIRST_BETA
 from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import (
     load_optimiser,
@@ -38,13 +39,14 @@ MakeOptimiser = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
     """Adam as the authors use it; the learning rate is set at every update."""
-    return torch.optim.Adam(parameters, betas=(FIRST_BETA, 0.999), fused=True)
+    return torch.optim.Adam(parameters, betas=(0.9, 0.999), fused=True)
 
 
 def recipe_networks(settings: Settings, num_source_tokens: int, num_target_tokens: int) -> Networks:
     """Return the networks of a recipe with their initial weights, or say that there is no memory for them."""
     if part_class(ACTORS, settings.actor.kind).builds_on_meta:
         device = choose_device(settings.device)
+        # On this device weights have sizes and no memory: a network that would not fit is refused before it is made.
         with torch.device("meta"):
             sketch = build_networks(settings, num_source_tokens, num_target_tokens, torch.Generator())
         require_memory(device, weight_type(settings.precision, device).itemsize * count_numbers(sketch))
@@ -57,7 +59,7 @@ def weights_generator(settings: Settings) -> torch.Generator:
 
 
 class Learner:
-    """What changes when a run learns."""
+    """The networks, optimisers and generator of a run: all that an update changes."""
 
     def __init__(
         self,
@@ -76,6 +78,7 @@ class Learner:
         # Drawn from on the CPU, where every device and every process sees the same numbers.
         self.generator = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
         weight = weight_type(settings.precision, self.device)
+        # All copies too: a target network of another type would round differently from what it follows.
         for network in self.networks.named().values():
             network.to(self.device, weight)
         if settings.training.shard:
@@ -102,8 +105,10 @@ class Learner:
         networks = self.networks
         if phase == "critic" and networks.critic is not None and self.settings.critic.from_actor:
             networks.critic.initialise_from(networks.actor)
+        # At rate 1 a copy becomes the network itself.
         for spec, online in self._copies():
             polyak_update(networks[spec.name], networks[online], 1.0)
+        # Adam's means are of another loss in the phase before: they would push the first steps of this one.
         self.optimisers = {
             name: self.make_optimiser(weight for weight in networks[name].parameters() if weight.requires_grad)
             for name in self.method.trains
@@ -112,62 +117,93 @@ class Learner:
     def update(self, batch: Batch, rate: float, progress: float = 0.0) -> dict[str, float]:
         """Make the optimiser steps that the method makes of one batch, mostly one; return what to log, their means.
 
-        The batch is that of all processes; this one takes its shard of it. `progress` is the share of the phase's
-        updates already made.
+        The batch is that of all processes; this one takes its shard of it, in `training.accumulate` parts one after
+        the other. `progress` is the fraction of the phase's updates already made.
         """
         shard = self.processes.shard(len(batch))
-        steps = [self._step(outcome, rate, shard) for outcome in self._outcomes(batch, shard, progress)]
+        # One draw, so that the run's own generator moves alike in all processes, whatever a method draws.
+        seed = int(torch.randint(1 << 62, (), generator=self.generator))
+        parts = {part: self._outcomes(batch, part, seed, progress) for part in self._parts(shard)}
+        steps = []
+        while (outcome := self._add_gradients(parts)) is not None:
+            steps.append(self._step(outcome, rate, shard))
         assert steps, "a method makes at least one step"
         return steps[0] if len(steps) == 1 else _means(steps)
 
-    def _step(self, outcome: Outcome, rate: float, shard: Shard) -> dict[str, float]:
+    def _parts(self, shard: Shard) -> list[Shard]:
+        """Return what of the shard is in memory at once, part by part; they differ by at most one example."""
+        number = self.settings.training.accumulate
+        if len(shard) < number:
+            raise UserError(f"training.accumulate: a batch of {len(shard)} is too small for {number} parts")
+        borders = [shard.first + index * len(shard) // number for index in range(number + 1)]
+        return [Shard(first, last, shard.total) for first, last in pairwise(borders)]
+
+    def _add_gradients(self, parts: Mapping[Shard, Iterator[Outcome]]) -> _Summed | None:
+        """Go back through the next loss of each part; return their means, or None where the method is done.
+
+        Losses are means over sequences: that of all parts is their mean, weighted by their numbers of examples. Each
+        graph is gone before the next is built; of a method that makes several steps, what it has drawn stays.
+        """
+        total = sum(map(len, parts))
+        summed: _Summed | None = None
+        for part, outcomes in parts.items():
+            with whole(self.networks.named().values()):
+                outcome = next(outcomes, None)
+                if outcome is None:
+                    return None
+                if summed is None:
+                    summed = _Summed()
+                    for optimiser in self.optimisers.values():
+                        optimiser.zero_grad(set_to_none=True)
+                measurements = {name: value.item() for name, value in outcome.measurements.items()}
+                # Before backward and before the optimiser: a step with a number that is not finite cannot be undone.
+                strange = [name for name, value in measurements.items() if not math.isfinite(value)]
+                _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
+                weight = len(part) / total
+                # PyTorch averages the gradients of what is spread, as if all processes had equally many examples.
+                scale = self.processes.size * total / part.total if self.settings.training.shard else 1.0
+                outcome.loss.backward(torch.full_like(outcome.loss, weight * scale))  # type: ignore[no-untyped-call]
+            summed.add(measurements, outcome.observations, weight)
+        return summed
+
+    def _step(self, summed: _Summed, rate: float, shard: Shard) -> dict[str, float]:
         """Make one step of every network the method trains, move the target networks, return what to log."""
         assert self.method is not None, "a phase has begun"
-        measurements = {name: value.item() for name, value in outcome.measurements.items()}
-        measurements = self.processes.average(measurements, shard.fraction)
+        # After backward, so that processes wait for each other once an update.
+        measurements = self.processes.average(summed.measurements, shard.fraction)
         self._average_gradients(shard)
         for name in self.optimisers:
+            # Each network by its own norm: the critic's large gradient at the beginning must not shrink the actor's.
             measurements[f"{name}_gradient_norm"] = self._clip(name)
         for name, optimiser in self.optimisers.items():
             own_rate = self.settings.method.baseline_learning_rate if name == "baseline" else rate
+            # Set anew at every step, so that no scheduler has a state that a checkpoint would have to hold.
             for group in optimiser.param_groups:
                 group["lr"] = own_rate
             optimiser.step()
-        self.method.observe(self.processes.average_tensors(outcome.observations, shard.fraction))
+        self.method.observe(self.processes.average_tensors(summed.observations, shard.fraction))
+        # After the method has observed, before the next loss of the same batch: targets follow every single step.
         self._update_target_networks()
         return measurements
 
-    def _outcomes(self, batch: Batch, shard: Shard, progress: float) -> Iterator[Outcome]:
+    def _outcomes(self, batch: Batch, shard: Shard, seed: int, progress: float) -> Iterator[Outcome]:
         """Yield the losses of a shard of the batch, each made when the step before it is done.
 
-        Its generators are seeded by one draw, so that the run's own moves alike in all processes, whatever a method
-        draws.
+        Every shard of an update has generators of the same seed, and keeps of what they draw the rows of its examples.
         """
-        seed = int(torch.randint(1 << 62, (), generator=self.generator))
         generator = ShardedGenerator()
         generator.manual_seed(seed)
         generator.shard = shard
         own = batch if len(shard) == shard.total else batch.part(shard.first, shard.last)
         assert self.method is not None, "a phase has begun"
+        # A generator: a method with several steps sees the weights that its earlier ones have left.
         outcomes = self.method.updates(self.networks, own.to(self.device), generator, progress)
         while True:
-            with whole(self.networks.named().values()):
-                with computing(self.settings.precision, self.device):  # of the loss alone, not of what follows
-                    outcome = next(outcomes, None)
-                if outcome is None:
-                    return
-                self._backward(outcome, shard)
+            with computing(self.settings.precision, self.device):  # of the loss alone, not of the step that follows
+                outcome = next(outcomes, None)
+            if outcome is None:
+                return
             yield outcome
-
-    def _backward(self, outcome: Outcome, shard: Shard) -> None:
-        """Compute the gradients of a loss in this process."""
-        strange = [name for name, value in outcome.measurements.items() if not math.isfinite(value.item())]
-        _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
-        for optimiser in self.optimisers.values():
-            optimiser.zero_grad(set_to_none=True)
-        # PyTorch averages the gradients of what is spread, as if all processes had equally many examples.
-        scale = shard.fraction * self.processes.size if self.settings.training.shard else 1.0
-        (outcome.loss if scale == 1 else outcome.loss * scale).backward()  # type: ignore[no-untyped-call]
 
     def _average_gradients(self, shard: Shard) -> None:
         """Make the gradients those of the whole batch; those of what is spread are already."""
@@ -189,6 +225,7 @@ class Learner:
             for optimiser_name, optimiser in self.optimisers.items()
             for name, tensor in prefixed(optimiser_name, optimiser_tensors(optimiser)).items()
         }
+        # The best actor beside the present one: a resumed run goes on from the present one, a reader wants the best.
         groups = {"actor": self.best_actor, "networks": state, "optimisers": optimisers}
         if self.networks.critic is not None:
             groups["critic"] = weights_of(self.networks.critic)
@@ -219,6 +256,7 @@ class Learner:
         """Limit the gradient's norm and return what it was."""
         limit = self.settings.training.clip_norm
         parameters = list(self.networks[name].parameters())
+        # Only what has a gradient: a frozen or unused weight has none and would count as zero anyway.
         norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
         found = gather(norm)
         _require_finite(f"the gradient of the {name}", found)
@@ -229,6 +267,7 @@ class Learner:
     def _update_target_networks(self) -> None:
         for spec, online in self._copies():
             rate = self.settings.method.rate_of(spec)
+            # Nothing follows what this phase does not train, and a frozen copy (rate 0) stays as the phase found it.
             if online in self.optimisers and rate > 0:
                 polyak_update(self.networks[spec.name], self.networks[online], rate)
 
@@ -242,6 +281,22 @@ class Learner:
 def exported(tensors: TensorGroups) -> TensorGroups:
     """Return what others load of a learner's state: the best actor, the last critic."""
     return {name: group for name, group in tensors.items() if name in ("actor", "critic")}
+
+
+@dataclass
+class _Summed:
+    """What the parts of a batch measured and let the method observe, as means over all of its examples."""
+
+    measurements: dict[str, float] = field(default_factory=dict)
+    observations: dict[str, Tensor] = field(default_factory=dict)
+
+    def add(self, measurements: Mapping[str, float], observations: Mapping[str, Tensor], weight: float) -> None:
+        """Add the means of a part that has this fraction of the examples."""
+        for name, value in measurements.items():
+            self.measurements[name] = self.measurements.get(name, 0.0) + value * weight
+        for name, tensor in observations.items():
+            weighted = tensor * weight
+            self.observations[name] = self.observations[name] + weighted if name in self.observations else weighted
 
 
 def _means(steps: list[dict[str, float]]) -> dict[str, float]:

@@ -6,6 +6,7 @@ A run exports one when it finishes; some come with the package.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,23 +16,26 @@ import torch
 from torch import Tensor
 
 from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.batch import pad
 from seqcritic.contracts.codec import Codec, codec_from_dict
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.score import Score
 from seqcritic.contracts.task import Task
+from seqcritic.data.codecs.spelling import SpellingCodec
 from seqcritic.data.task import build_task
 from seqcritic.decoding.minimum_bayes_risk import MinimumBayesRisk
 from seqcritic.decoding.search import GREEDY, AnySearch, Search, find_best, find_several
-from seqcritic.errors import UserError
+from seqcritic.errors import UserError, nearest
 from seqcritic.evaluation.evaluate import build_score, build_weighted, introduce, resolve_search
+from seqcritic.methods.masked_losses import token_log_probabilities
 from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.scores.shared.function import as_score
 from seqcritic.scores.weighted_sum import Weighted
-from seqcritic.settings.io import settings_from
+from seqcritic.settings.io import stored_settings
 from seqcritic.settings.tree import DeviceName, Settings
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
-from seqcritic.training.device import choose_device
+from seqcritic.training.device import choose_device, predicting
 from seqcritic.training.packaged import find_packaged, packaged_names
 
 MODEL_FOLDER = "model"
@@ -72,6 +76,10 @@ class Model:
             given = build_weighted(given, self.settings, self.codec)
         return introduce(build_score(self.settings, self.codec) if given is None else given, lambda: self.task)
 
+    def predicting(self) -> AbstractContextManager[object]:
+        """Return the context in which it predicts, with products as wide as its settings say."""
+        return predicting(self.settings.precision, self.actor.device)
+
     def resolve(self, search: AnySearch) -> AnySearch:
         """Return a search as this model makes it."""
         found = resolve_search(search, self.settings, self.codec, lambda: self.score)
@@ -79,12 +87,17 @@ class Model:
             introduce(found.utility, lambda: self.task)
         return found
 
-    def predict(self, lines: Sequence[str], search: AnySearch = GREEDY, raw: bool = False) -> list[str]:
+    def predict(
+        self, lines: Sequence[str], search: AnySearch = GREEDY, raw: bool = False, margin: float | None = None
+    ) -> list[str]:
         """Return the prediction for each raw line.
 
         A spelling model corrects long lines in pieces, and keeps case and all characters that it does not know; `raw`
-        is for its own text, in its own alphabet.
+        is for its own text, in its own alphabet. With a `margin`, a piece is left as it is unless the model finds its
+        prediction likelier by so many nats.
         """
+        if margin is not None and not isinstance(self.codec, SpellingCodec):
+            raise UserError("margin: only a spelling model can leave its input as it is; leave the margin out")
         if isinstance(lines, str):
             raise UserError("predict takes a list of lines, not one text")
         pieces = [self.codec.cut(line) for line in lines]
@@ -94,13 +107,29 @@ class Model:
         for first in range(0, len(flat), PREDICTION_BATCH):
             some = flat[first : first + PREDICTION_BATCH]
             sources, mask = self.codec.encode_sources(some)
-            found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
-            predicted += self.codec.texts(found)
+            with self.predicting():
+                found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
+            texts = self.codec.texts(found)
+            if margin is not None:
+                gains = self._log_probabilities(sources, mask, texts) - self._log_probabilities(sources, mask, some)
+                texts = [
+                    text if gain >= margin else piece
+                    for text, piece, gain in zip(texts, some, gains.tolist(), strict=True)
+                ]
+            predicted += texts
         remaining = iter(predicted)
         return [
             self.codec.join(line, parts, [next(remaining) for _ in parts], raw)
             for line, parts in zip(lines, pieces, strict=True)
         ]
+
+    @torch.no_grad()
+    def _log_probabilities(self, sources: Tensor, mask: Tensor, texts: Sequence[str]) -> Tensor:
+        """Return log p(text | source) [B] of texts for encoded sources [B, S]."""
+        given = (sources, mask, *pad(self.codec.encode_references(texts)))
+        sources, mask, tokens, counted = (each.to(self.actor.device) for each in given)
+        features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
+        return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
 
     def predict_several(
         self, lines: Sequence[str], search: Search, num_best: int, raw: bool = False
@@ -115,7 +144,8 @@ class Model:
             raise UserError(f"n-best: this model takes a line as long as '{longest[:40]}…' in several pieces")
         whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
         sources, mask = self.codec.encode_sources([piece for piece, _ in whole])
-        found = find_several(self.actor, sources, mask, search, num_best)
+        with self.predicting():
+            found = find_several(self.actor, sources, mask, search, num_best)
         return [
             [
                 (each.score, self.codec.join(line, parts, [self.codec.decode(each.tokens)] * len(parts), raw))
@@ -130,7 +160,7 @@ def find_weights(place: str | Path) -> Path:
     path = find_packaged(place) or Path(place)
     if not path.exists():
         known = packaged_names()
-        raise UserError(f"no such run or model: {path}" + (f"; packaged models: {', '.join(known)}" if known else ""))
+        raise UserError(f"no such run or model: {path}{nearest(str(place), known)}; packaged: {', '.join(known)}")
     if (path / MODEL_FOLDER).is_dir():
         return path / MODEL_FOLDER
     if (path / CHECKPOINTS_FOLDER).is_dir():
@@ -199,7 +229,7 @@ def load_model(
 
 def _load_one(place: Place, device: DeviceName, actor: Actor | None, given: Mapping[str, Any]) -> Model:
     weights, description = read_network(place, "actor")
-    settings = settings_from(description["settings"])
+    settings = stored_settings(description["settings"])
     codec = stored_codec(description, place)
     if actor is None:
         actor = build_actor(settings, codec.num_source_tokens, codec.num_target_tokens, torch.Generator())

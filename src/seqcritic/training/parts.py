@@ -21,7 +21,7 @@ from seqcritic.training.learner import recipe_networks
 
 @dataclass(frozen=True)
 class Parts:
-    """The model, the data and the score it is judged by; the critic where the method needs one."""
+    """What a run is composed of: actor, task, score, and the critic if the method needs one."""
 
     actor: Actor
     task: Task
@@ -30,7 +30,7 @@ class Parts:
 
 
 def recipe_task(settings: Settings, level: int = logging.DEBUG) -> Task:
-    """Return the task of a recipe, in the tokens of its actor where that brings its own along."""
+    """Return the task of a recipe, with the actor's own codec if it has one (pretrained models do)."""
     codec = build_codec(settings)
     if codec is not None and isinstance(settings.data, SpellingSettings):
         raise UserError("actor.pretrained: a pretrained model reads pairs of texts; give data.task=translation")

@@ -41,7 +41,7 @@ def in_updates(settings: Settings, epoch_size: int | None, num_processes: int = 
     def count(epochs: float, key: str) -> int:
         if epoch_size is None:
             raise UserError(f"{key}: this task does not know how many examples an epoch has; give updates instead")
-        return max(1, round(epochs * epoch_size / (training.batch * num_processes)))
+        return max(1, round(epochs * epoch_size / (training.update_size * num_processes)))
 
     rules: dict[str, PhaseSettings] = dict(phases)
     for name, phase in rules.items():

@@ -65,6 +65,10 @@ class Progress:
             self.td_errors.append(self.td_sum / self.td_count)
             self.td_sum, self.td_count = 0.0, 0
 
+    def counts(self) -> dict[str, float]:
+        """Return how far the run is, as every record of its metrics says it."""
+        return {name: getattr(self, name) for name in ("update", "total_updates", "examples", "compute")}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values; Python writes floats so that they read back exactly."""
         return asdict(self)

@@ -48,6 +48,8 @@ def try_function(score: Score, task: Task, path: str) -> None:
     """Try a score that is a user's function on a few examples; a fault names where the settings name it."""
     if not isinstance(score, FunctionScore):
         return
+    if score.reads_sources and task.codec.num_source_tokens == 0:
+        raise UserError(f"{path}: the function reads sources, and these are no texts; let it do without them")
     try:
         try_on(score, task.first_examples(NUM_CHECKED), trained_for=path == "score.name")
     except UserError as error:

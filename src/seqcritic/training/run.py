@@ -21,10 +21,10 @@ from seqcritic.training.averaging import KeptActors
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import (
     CheckpointFolder,
+    checksum_of,
     load_weights,
     read_description,
     read_tensors,
-    weights_of,
     write_folder,
 )
 from seqcritic.training.distributed import Processes
@@ -37,7 +37,8 @@ from seqcritic.training.phases import in_updates, learning_rate, planned_phases,
 from seqcritic.training.progress import Progress
 from seqcritic.training.rewards import prepare_score
 from seqcritic.training.start import load_start_actor, load_start_critic, network_digest
-from seqcritic.training.tracking import SilentTracker, Tracker, loss_terms
+from seqcritic.training.trackers import chosen_trackers
+from seqcritic.training.tracking import Metrics, NoMetrics, loss_terms
 
 
 class Run:
@@ -54,11 +55,12 @@ class Run:
     ) -> None:
         self.settings = settings
         self.task, self.score = parts.task, parts.score
-        self.callbacks = callbacks if processes.is_first else ()
+        self.callbacks = (*chosen_trackers(settings.training.tracker), *callbacks) if processes.is_first else ()
         self.stopped = ""  # why somebody asked the run to end early
         self.folder = folder
         self.processes = processes
         self.checkpoints = CheckpointFolder(folder / CHECKPOINTS_FOLDER)
+        # Reading and encoding text fills caches that the others then only read.
         with processes.one_before_the_rest():
             self.fingerprint = self.task.fingerprint()
             prepare_score(self.score, self.task, settings.seed)
@@ -73,11 +75,16 @@ class Run:
         self.held_out = HeldOut(settings, self.task, self.score, networks, processes, self._handle_own_signal)
         self._news = ""  # the last validation score, for the bar
         self._saved_at = time.monotonic()
+        # A checkpoint knows more than the networks that a run began with: those are read once, at the very start.
         if not self._restore():
             self._start_from_trained()
             self._enter_phase()
-        processes.require_same(f"{self.fingerprint} {self.progress.total_updates} {self._checksum()}")
-        self.tracker: Tracker | SilentTracker
+        # Weights are part of it: processes that started from different ones would average gradients of different
+        # actors.
+        processes.require_same(
+            f"{self.fingerprint} {self.progress.total_updates} {checksum_of(self.learner.networks.actor)}"
+        )
+        self.metrics: Metrics | NoMetrics
 
     def stop(self, reason: str) -> None:
         """End the run after the present update: what is left of its phases is left out, and the model is exported."""
@@ -101,27 +108,22 @@ class Run:
             getattr(callback, event)(self, *news)
 
     def _run_phases(self) -> None:
-        self.tracker = (
-            Tracker(self.folder, self.progress.metrics_bytes, self.settings.training.tensorboard)
-            if self.processes.is_first
-            else SilentTracker()
-        )
-        try:
-            while self.progress.phase < len(self.phases) and not self.stopped:
-                self._run_phase(self.phases[self.progress.phase])
-                self._average()
-                if self.phases[self.progress.phase] == "actor":
-                    if self.settings.phases.actor.keep == "last":
-                        self.learner.best_actor = self.learner.actor_weights()
-                    self._sharpen()
-                self.progress.start_phase(self.progress.phase + 1)
-                self._enter_phase()
-            self._finish()
-        finally:
-            self.tracker.close()
+        first = self.processes.is_first
+        self.metrics = Metrics(self.folder, self.progress.metrics_bytes) if first else NoMetrics()
+        while self.progress.phase < len(self.phases) and not self.stopped:
+            self._run_phase(self.phases[self.progress.phase])
+            # Before the next phase starts: it begins with the best actor, which this may replace.
+            self._average()
+            if self.phases[self.progress.phase] == "actor":
+                if self.settings.phases.actor.keep == "last":
+                    self.learner.best_actor = self.learner.actor_weights()
+                self._sharpen()
+            self.progress.start_phase(self.progress.phase + 1)
+            self._enter_phase()
+        self._finish()
 
     def _sharpen(self) -> None:
-        """Make the pre-trained actor as sharp as the settings say, where something is to learn from it; never twice."""
+        """Multiply the pre-trained actor's logits by `method.sharpening`, once, if a method will train it."""
         wanted = self.settings.method.sharpening
         if self.settings.method.name == "likelihood" or self.phases in ([], ["actor"]):
             return
@@ -150,22 +152,25 @@ class Run:
                 if not ended:
                     self._update(phase, rules, cost)
                 progress.seconds += time.monotonic() - clock
+                # Seconds are counted first: evaluations belong to the time of a method too.
                 if ended:
                     break
                 due = progress.update % self.settings.training.log_every == 0
                 bar.update(progress.update, self._news, loss_terms(self._log(phase)) if due else None, now=due)
+                # Between updates, the only points at which all state is whole.
                 self._handle_signal()
                 if self._save_is_due():
                     self._save()
 
     def _update(self, phase: str, rules: PhaseSettings, cost: float) -> None:
-        progress, size = self.progress, self.settings.training.batch * self.processes.size
+        progress, size = self.progress, self.settings.training.update_size * self.processes.size
         batch = self.task.training_batch(progress.examples, size, self.settings.seed)
         try:
             rate = learning_rate(rules, progress.update)
             measurements = self.learner.update(batch, rate, progress.update / rules.updates)
         except NonFiniteError as error:
             raise self._located(error, phase, progress.update + 1) from None
+        # Only after the update has succeeded: what is checkpointed never counts one that was not made.
         progress.update += 1
         progress.total_updates += 1
         progress.examples += size
@@ -174,7 +179,7 @@ class Run:
         self._tell("on_update", measurements)
 
     def _located(self, error: NonFiniteError, phase: str, update: int) -> NonFiniteError:
-        """Return the error with where it happened, what is kept, and what to try."""
+        """Return the error with its update and phase, the last good checkpoint, and what to try."""
         kept = self.checkpoints.latest()
         return NonFiniteError(
             f"{error} at update {update} of phase '{phase}'; the last good checkpoint is "
@@ -182,7 +187,7 @@ class Run:
         )
 
     def _evaluate_if_due(self, phase: str, rules: PhaseSettings) -> None:
-        """Evaluate every so many updates and at the end; the critic's phase is judged by its TD error."""
+        """Evaluate every so many updates and at the end; the critic's phase by its TD error."""
         progress = self.progress
         due = progress.update % self.plan.training.evaluate_every == 0 or progress.update == rules.updates
         if not due or progress.evaluated_at == progress.update:
@@ -211,6 +216,7 @@ class Run:
             best = self.score.write(progress.best_score)
             self._news = f"valid {self.score.name} {self.score.write(score)} (best {best})"
             log.info(f"{phase} {progress.update}: {self._news}{self.held_out.tell()}")
+        # Marked as done only now: a run that is killed within an evaluation makes it again, whole.
         self._keep_snapshot(phase)
         progress.evaluated_at = progress.update
         self._tell("on_evaluation", scores)
@@ -220,16 +226,18 @@ class Run:
         if phase == "actor" or self.learner.networks.critic is None:
             return {}
         try:
-            share = self.held_out.explained_variance()
+            explained = self.held_out.explained_variance()
         except NonFiniteError as error:
             raise self._located(error, phase, self.progress.update) from None
-        self.progress.explained_variance = share
-        text = warning(share) if phase == "train" and self.progress.update == 0 else ""
+        self.progress.explained_variance = explained
+        if phase == "critic":
+            self._news = f"explains {100 * explained:.0f} %"  # the actor's score stands still
+        text = warning(explained) if phase == "train" and self.progress.update == 0 else ""
         if text:
             log.warning(text)
         else:
-            log.info(f"{phase} {self.progress.update}: the critic explains {100 * share:.0f} %")
-        return {"held_out_explained_variance": share}
+            log.info(f"{phase} {self.progress.update}: the critic explains {100 * explained:.0f} %")
+        return {"held_out_explained_variance": explained}
 
     def _token_correlation(self, rules: PhaseSettings) -> dict[str, float]:
         """Return how the critic's values of tokens correlate with true ones, where a rule asks for it."""
@@ -241,7 +249,7 @@ class Run:
         return {"token_correlation": found}
 
     def _average(self) -> None:
-        """Make the mean of the kept actors the result of the last phase, for better or worse."""
+        """Make the mean of the kept actors the result of the last phase, whether it scores better or not."""
         mean = self.kept.mean()
         if mean is None or self.progress.phase + 1 < len(self.phases):
             return
@@ -258,7 +266,7 @@ class Run:
         """Apply the phase's stopping rule, at evaluations only."""
         if self.progress.evaluated_at != self.progress.update:
             return False
-        size, batch = self.task.epoch_size or 0, self.settings.training.batch * self.processes.size
+        size, batch = self.task.epoch_size or 0, self.settings.training.update_size * self.processes.size
         reason = reason_to_end(rules, self.progress, self.score.higher_is_better, size / batch)
         if reason:
             log.info(f"phase {phase} ends at update {self.progress.update}: {reason}")
@@ -276,17 +284,11 @@ class Run:
         return means
 
     def _write(self, kind: str, phase: str, values: dict[str, float]) -> None:
-        progress = self.progress
-        place = {
-            "kind": kind,
-            "phase": phase,
-            "update": progress.update,
-            "total_updates": progress.total_updates,
-            "examples": progress.examples,
-            "compute": progress.compute,
-        }
-        self.tracker.write(place | values | {"seconds": progress.seconds})
-        progress.metrics_bytes = self.tracker.offset
+        head = {"kind": kind, "phase": phase} | self.progress.counts()
+        record = head | values | {"seconds": self.progress.seconds}
+        self.metrics.write(record)
+        self.progress.metrics_bytes = self.metrics.offset
+        self._tell("on_record", record)
 
     def _handle_signal(self) -> None:
         """Checkpoint and leave, all processes at the same update, when one is asked to stop."""
@@ -336,8 +338,10 @@ class Run:
         if latest is None:
             return False
         description = read_description(latest)
+        # Before any tensor is read: a position in another text would go on without a word.
         if description["data"] != self.fingerprint:
             raise UserError(f"{self.folder}: the text has changed since this run began; give another folder")
+        # Another number of processes cuts batches elsewhere, and sums in another order: not the same bits.
         if description.get("processes", 1) != self.processes.size:
             raise UserError(
                 f"{self.folder}: this run began with {description.get('processes', 1)} process(es), not "
@@ -347,6 +351,7 @@ class Run:
         groups = {name: read_tensors(latest, name, description) for name in description["digests"]}
         try:
             self.progress = Progress(**description["progress"])
+            # Optimisers and copies of the phase must exist before their state can be put into them.
             self._enter_phase()
             self.learner.load_tensors(groups, str(latest))
             if self.kept.size > 1:
@@ -372,13 +377,8 @@ class Run:
             # What the critic cost belongs to the method that uses it.
             progress.compute, progress.seconds = trained["compute"], trained["seconds"]
 
-    def _checksum(self) -> float:
-        """Return a number that differs for other weights."""
-        weights = weights_of(self.learner.networks.actor).values()
-        return sum(float(tensor.double().abs().sum()) for tensor in weights)
-
     def _told(self) -> dict[str, Any]:
-        """Return all that a folder of weights says of itself."""
+        """Return the description.json of a folder of weights."""
         return {
             "settings": relative_to_folder(self.folder, self.settings).model_dump(mode="json"),
             "data": self.fingerprint,

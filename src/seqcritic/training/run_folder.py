@@ -17,7 +17,7 @@ from seqcritic.settings.io import (
     flatten,
     names_text,
     read_settings_file,
-    settings_from,
+    stored_settings,
     write_settings,
 )
 from seqcritic.settings.tree import Settings
@@ -45,6 +45,7 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         """Create the folder, or check that it holds this configuration."""
         try:
+            # The lock first: another process could otherwise begin a run between the check and the writing.
             self._lock_folder()
             check_settings(self.folder, self.settings)
         except UserError:
@@ -83,6 +84,7 @@ def check_settings(folder: Path, settings: Settings) -> None:
     Text and trained networks may have moved if they are the same. A config.yaml that was removed is written anew.
     """
     latest = CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest()
+    # A checkpoint knows the settings too, so that a lost config.yaml can be written again.
     trained = read_description(latest) if latest is not None else None
     config = folder / CONFIG_FILE
     if not config.exists() and trained is None:
@@ -90,7 +92,8 @@ def check_settings(folder: Path, settings: Settings) -> None:
             if (folder / name).exists():
                 raise UserError(f"{folder} has a {name} but no {CONFIG_FILE}; give another folder")
         return
-    stored = read_settings(folder) if config.exists() or trained is None else settings_from(trained["settings"])
+    stored = read_settings(folder) if config.exists() or trained is None else stored_settings(trained["settings"])
+    # The same text elsewhere is the same run: paths are compared by content, all else by value.
     moved = [key for key in differing(settings, stored) if _has_moved(key, settings, stored, trained)]
     others = differences(settings, stored, apart_from=moved)
     if others:

@@ -25,7 +25,7 @@ def check_start(settings: Settings) -> None:
 
 
 def network_digest(place: str, name: str) -> str:
-    """Return the digest of the weights of a network that `start` names, by which it is known elsewhere too."""
+    """Return the digest of the weights of a network that `start` names; it is the same wherever the folder is."""
     try:
         digests = read_description(find_weights(place))["digests"]
         return str(digests[name])

@@ -1,4 +1,4 @@
-"""metrics.jsonl, and TensorBoard where asked for: one record a line, cut back to the checkpoint on resume."""
+"""metrics.jsonl: one record a line, cut back to the checkpoint on resume."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN = (
 )
 
 
-class SilentTracker:
+class NoMetrics:
     """Writes nothing: of several processes, one writes."""
 
     offset = 0
@@ -35,14 +35,11 @@ class SilentTracker:
     def write(self, record: Record) -> None:
         """Write nothing."""
 
-    def close(self) -> None:
-        """Nothing to flush."""
 
-
-class Tracker:
+class Metrics:
     """Appends records to metrics.jsonl; `offset` is the length of what has been written."""
 
-    def __init__(self, folder: Path, offset: int, tensorboard: bool) -> None:
+    def __init__(self, folder: Path, offset: int) -> None:
         self.path = folder / METRICS_FILE
         try:
             with self.path.open("ab") as stream:
@@ -53,7 +50,6 @@ class Tracker:
         except OSError as error:
             raise UserError(f"cannot write {self.path}: {error.strerror or error}") from None
         self.offset = offset
-        self._writer = _tensorboard_writer(folder / "tensorboard") if tensorboard else None
 
     def write(self, record: Record) -> None:
         """Append one record."""
@@ -68,15 +64,6 @@ class Tracker:
                 f"cannot write {self.path}: {error.strerror or error}; the last checkpoint is kept"
             ) from None
         self.offset += len(line)
-        if self._writer is not None:
-            for name, value in record.items():
-                if isinstance(value, float):
-                    self._writer.add_scalar(f"{record['phase']}/{name}", value, record["total_updates"])
-
-    def close(self) -> None:
-        """Flush what TensorBoard holds back."""
-        if self._writer is not None:
-            self._writer.close()
 
 
 def loss_terms(means: Mapping[str, float]) -> list[str]:
@@ -105,7 +92,7 @@ def read_metrics(folder: Path) -> list[Record]:
 
 
 def _holds_object(line: bytes) -> bool:
-    """Tell whether a line without an end has all of an object, so that it is not one that a kill has cut short."""
+    """Tell whether a last line without a line end is a whole JSON object: if not, a kill has cut it short."""
     try:
         json.JSONDecoder().raw_decode(line.decode())
     except ValueError:
@@ -125,11 +112,3 @@ def _checked(record: Any) -> Record:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"its {name} is not a number")
     return record
-
-
-def _tensorboard_writer(folder: Path) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise UserError("training.tensorboard: TensorBoard is missing; pip install 'seqcritic[tensorboard]'") from None
-    return SummaryWriter(str(folder))

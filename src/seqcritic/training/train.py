@@ -17,6 +17,7 @@ from seqcritic.progress import log, set_up_logging, silence
 from seqcritic.settings.tree import Settings
 from seqcritic.training.callbacks import Callback
 from seqcritic.training.checkpoint import CheckpointFolder, read_description
+from seqcritic.training.device import describe_precision
 from seqcritic.training.distributed import Processes, join_processes
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.learner import MakeOptimiser, adam
@@ -74,6 +75,8 @@ def _go(run: Run, received: list[int]) -> None:
     together = f"{processes.size} processes of " if processes.size > 1 else ""
     log.info(f"training {settings.method.label} in {run.folder} with {together}{settings.threads} thread(s)")
     log.info(f"native kernels: {describe()}")
+    if told := describe_precision(settings.precision, run.learner.device):
+        log.info(told)
     with stop_signals(received):
         run.go()
     log.info(f"finished: {run.folder}")

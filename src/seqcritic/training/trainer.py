@@ -81,7 +81,9 @@ class Trainer:
             tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
         tree["data"] = task.section()
         tree["score"] = {**tree.get("score", {}), **_described_score(score)}
-        self.settings = with_method(settings_from(tree), _label(method))
+        label = _label(method)
+        tree["method"] = {**tree.get("method", {}), "name": label.partition("+")[0]}  # what a critic must fit
+        self.settings = with_method(settings_from(tree), label)
         if isinstance(score, Weighted):
             chosen: Score = build_weighted(score, self.settings, task.codec)
         else:

@@ -15,6 +15,7 @@ from seqcritic.models.gru.settings import GruActorSettings, GruCriticSettings
 
 SIZES = GruActorSettings(embedding=6, hidden=7, attention=5, initial_range=None)
 WINDOW = SIZES.model_copy(update={"encoder": "window", "tied": True})
+DEEP = SIZES.model_copy(update={"encoder_layers": 2})
 
 
 def make_actor(dtype: torch.dtype = torch.float32, settings: GruActorSettings = SIZES) -> RecurrentActor:
@@ -32,7 +33,7 @@ SOURCES = [[1, 2, 3, 4], [5, 6], [7]]
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-@pytest.mark.parametrize("settings", [SIZES, WINDOW])
+@pytest.mark.parametrize("settings", [SIZES, WINDOW, DEEP])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 def test_stepping_equals_scoring(dtype, tolerance, settings, dropout):
     actor = make_actor(dtype, settings.model_copy(update={"dropout": dropout}))
@@ -47,7 +48,7 @@ def test_stepping_equals_scoring(dtype, tolerance, settings, dropout):
         state = actor.step(memory, state, tokens[:, step])
 
 
-@pytest.mark.parametrize("settings", [SIZES, WINDOW])
+@pytest.mark.parametrize("settings", [SIZES, WINDOW, DEEP])
 def test_padding_of_the_source_changes_nothing(settings):
     actor = make_actor(torch.float64, settings)
     tokens = torch.tensor([[3, 1, 4, 0]])

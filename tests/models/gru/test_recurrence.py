@@ -8,9 +8,10 @@ from torch import Tensor
 
 from seqcritic.models.gru.actor import RecurrentActor
 from seqcritic.models.gru.critic import RecurrentCritic
-from seqcritic.models.gru.recurrence import attended_scan, gated_scan, use_plain_loops
+from seqcritic.models.gru.recurrence import attended_scan, gated_scan
 from seqcritic.models.gru.settings import GruActorSettings, GruCriticSettings
 from seqcritic.tensors.packing import gather_rows, pack, scatter_rows
+from seqcritic.tensors.plain_loops import use_plain_loops
 
 SIZES = {"embedding": 4, "hidden": 5, "attention": 3, "initial_range": None}
 LENGTHS = torch.tensor([5, 3, 1])
@@ -22,11 +23,11 @@ def numbers(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
 
 
-RAGGED = torch.arange(4) < torch.tensor([[2], [4], [1]])
+UNEQUAL = torch.arange(4) < torch.tensor([[2], [4], [1]])
 FULL = torch.ones(3, 4, dtype=torch.bool)
 
 
-@pytest.mark.parametrize("mask", [RAGGED, FULL, FULL[:, :1]], ids=["ragged", "full", "one step"])
+@pytest.mark.parametrize("mask", [UNEQUAL, FULL, FULL[:, :1]], ids=["different lengths", "full", "one step"])
 def test_the_gradient_of_the_gated_scan_is_right(mask):
     num_tokens = int(mask.sum())
     packing = pack(mask)
@@ -34,7 +35,7 @@ def test_the_gradient_of_the_gated_scan_is_right(mask):
     assert torch.autograd.gradcheck(lambda *tensors: gated_scan(*tensors, packing), arguments)
 
 
-@pytest.mark.parametrize("mask", [RAGGED, FULL, FULL[:, :1]], ids=["ragged", "full", "one step"])
+@pytest.mark.parametrize("mask", [UNEQUAL, FULL, FULL[:, :1]], ids=["different lengths", "full", "one step"])
 def test_the_gradient_of_the_attended_scan_is_right(mask):
     packing = pack(mask)
     attention_bias = torch.zeros(3, 3, dtype=torch.float64)
@@ -57,8 +58,8 @@ def test_the_gradient_of_the_attended_scan_is_right(mask):
     assert torch.autograd.gradcheck(scan, arguments)
 
 
-def test_packing_takes_every_counted_token_once_and_in_order():
-    packing = pack(RAGGED)
+def test_packing_takes_every_unmasked_token_once_and_in_order():
+    packing = pack(UNEQUAL)
     assert packing.counts == (3, 2, 1, 1)
     assert packing.order.tolist() == [1, 0, 2]
     assert packing.positions.tolist() == [4, 0, 8, 5, 1, 6, 7]
@@ -67,7 +68,7 @@ def test_packing_takes_every_counted_token_once_and_in_order():
     rows = numbers(7, 2)
     padded = scatter_rows(rows, packing.positions, 12)
     assert torch.equal(gather_rows(padded, packing.positions), rows)
-    assert not padded.view(3, 4, 2)[~RAGGED].any()
+    assert not padded.view(3, 4, 2)[~UNEQUAL].any()
     assert torch.autograd.gradcheck(
         lambda some: scatter_rows(gather_rows(some, packing.mirrored), packing.positions, 12), rows
     )
@@ -81,12 +82,13 @@ def gradients(network: torch.nn.Module, output: Tensor, states: Tensor) -> list[
 
 
 @pytest.mark.parametrize("num_tokens", [7, 40])  # fewer and more than there are tokens in the batch
-@pytest.mark.parametrize("encoder", ["bidirectional", "window"])
+@pytest.mark.parametrize("encoder", ["bidirectional", "three layers", "window"])
 @pytest.mark.parametrize("output_layer", [{}, {"output_width": 3}, {"tied": True}], ids=["own", "projected", "tied"])
 @pytest.mark.parametrize("num_steps", [1, 6])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 def test_an_actor_equals_its_plain_form(num_tokens, encoder, output_layer, num_steps, dropout):
-    settings = GruActorSettings(**SIZES, encoder=encoder, dropout=dropout, **output_layer)
+    chosen = {"encoder_layers": 3} if encoder == "three layers" else {"encoder": encoder}
+    settings = GruActorSettings(**SIZES, **chosen, dropout=dropout, **output_layer)
     actor = RecurrentActor(settings, num_tokens, num_tokens, torch.Generator().manual_seed(1)).double()
     generator = torch.Generator().manual_seed(2)
     sources = torch.randint(num_tokens, (3, 5), generator=generator)
@@ -107,7 +109,7 @@ def test_an_actor_equals_its_plain_form(num_tokens, encoder, output_layer, num_s
         assert torch.allclose(our, their, rtol=0, atol=1e-10)
 
 
-def test_a_critic_equals_its_reference_and_leaves_the_actor_alone():
+def test_a_critic_equals_its_plain_form_and_leaves_the_actor_alone():
     critic = RecurrentCritic(GruCriticSettings(**SIZES), 7, 5, torch.Generator().manual_seed(1)).double()
     predictions = torch.randint(7, (3, 6), generator=torch.Generator().manual_seed(2))
     actor_states = numbers(3, 6, 5)

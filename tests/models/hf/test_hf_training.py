@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 import seqcritic
 from seqcritic import Callback, HuggingFaceActor, Trainer, UserError, evaluate, export, load_model, pairs
 from seqcritic.methods.build import assemble_networks
 from seqcritic.models.build import build_critic
+from seqcritic.models.products import bfloat16_products
 from seqcritic.settings.io import load_recipe
 from seqcritic.training.checkpoint import CheckpointFolder, read_description, read_tensors
-from support import outcome, run, start, updates_done, wait_until
+from support import outcome, run, slow_but, start, updates_done, wait_until
 from tiny_models import make_model
-from tiny_texts import FRAMES, PAIRS, SHORT, make_folder, make_tokenizer, template_of, write_pairs
+from tiny_texts import (
+    FRAMES,
+    PAIRS,
+    SHORT,
+    make_byte_tokenizer,
+    make_folder,
+    make_tokenizer,
+    template_of,
+    write_pairs,
+)
 
 FAMILIES = list(FRAMES)
 LINES = ["one two", "five four", "three three"]
@@ -83,7 +97,7 @@ def test_every_family_is_trained_by_every_method(family: str, method: str, tmp_p
     assert all(math.isfinite(value) for value in watch.measurements.values())
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", slow_but(["t5", "llama"], FAMILIES))
 def test_a_run_is_resumed_to_the_bit(family: str, tmp_path: Path):
     whole = compose(make_actor(family), tmp_path / "whole", "actor-critic+likelihood").train()
     for updates in (3, 8, 13):
@@ -127,7 +141,7 @@ def recipe_of(family: str, tmp_path: Path, *more: str) -> list[str]:
     return ["tatoeba-de-en", *phases, *sizes, *usual, *template, *named, *write_pairs(tmp_path), *more]
 
 
-@pytest.mark.parametrize("family", ["bart", "llama"])
+@pytest.mark.parametrize("family", slow_but(["bart"], ["bart", "llama"]))
 def test_a_recipe_is_killed_resumed_evaluated_and_exported_to_plain_transformers(family: str, tmp_path: Path):
     arguments = recipe_of(family, tmp_path, "method.name=actor-critic", "method.likelihood_weight=0.1")
     whole = seqcritic.train(load_recipe(arguments[0], arguments[1:]), tmp_path / "whole")
@@ -233,6 +247,25 @@ def test_a_frozen_encoder_stays_and_a_tied_embedding_does_not(tmp_path: Path):
         make_actor("gpt2", freeze=["encoder"])
 
 
+@pytest.mark.parametrize("family", ["bart", "t5"])
+def test_a_frozen_encoder_of_texts_is_kept_and_says_the_same(family: str, tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setenv("SEQCRITIC_CACHE", str(tmp_path))
+    plain, cached = (
+        make_actor(family, freeze=["encoder", "embeddings"], encoder_cache=kept) for kept in (None, "float32")
+    )
+    assert plain.codec is not None
+    tokens = torch.tensor([[5, 6, 7]] * 3)
+    for lines in (["one two three", "two", "four five"], ["two", "six", "six"]):  # padded otherwise the second time
+        sources = plain.codec.encode_sources(lines)
+        expected, found = (actor.score(actor.encode(*sources), tokens)[0].detach() for actor in (plain, cached))
+        assert torch.allclose(found, expected, atol=1e-5, rtol=1e-6)
+    assert len(list(tmp_path.glob("encoded-*/*/*.npy"))) == 4, "a source is read once"
+    dropping = cached.score(cached.encode(*sources, cached.draw_masks(3, torch.Generator())), tokens)[0]
+    assert not torch.allclose(dropping, expected), "the decoder drops units as before"
+    with pytest.raises(UserError, match=r"actor.encoder_cache: .* is trained.*actor.freeze=encoder,embeddings"):
+        make_actor(family, freeze=["encoder"], encoder_cache="float32")
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_layers_computed_again_give_the_same_gradient(family: str, dropout: float, monkeypatch: pytest.MonkeyPatch):
@@ -275,6 +308,22 @@ def test_layers_are_really_computed_again(monkeypatch: pytest.MonkeyPatch):
         actor.step(None, None, torch.tensor([5]))
 
 
+@pytest.mark.parametrize("family", ["marian", "gpt2"])
+def test_narrow_products_give_the_gradient_also_of_layers_computed_again(family: str):
+    def gradient(narrow: bool, again: bool) -> Tensor:
+        torch.manual_seed(1)
+        actor = make_actor(family, gradient_checkpointing=again)
+        assert actor.codec is not None
+        with bfloat16_products() if narrow else nullcontext():
+            logits, _ = actor.score(actor.encode(*actor.codec.encode_sources(LINES)), torch.tensor([[5, 6, 7]] * 3))
+        torch.log_softmax(logits, dim=2)[:, :, 5].sum().backward()
+        return torch.cat([weight.grad.flatten() for weight in actor.parameters() if weight.grad is not None])
+
+    exact, narrow = gradient(narrow=False, again=False), gradient(narrow=True, again=False)
+    assert 1e-4 < (narrow - exact).norm() / exact.norm() < 0.01
+    torch.testing.assert_close(gradient(narrow=True, again=True), narrow, rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -284,14 +333,38 @@ def test_layers_are_really_computed_again(monkeypatch: pytest.MonkeyPatch):
         (["actor.pretrained={folder}", "actor.freeze=decoder"], "actor.freeze"),
         (["actor.pretrained={pickled}"], "has its weights only as a pickle .pytorch_model.bin."),
         (["actor.pretrained={folder}", "data.task=spelling"], "actor.pretrained: a pretrained model reads pairs"),
+        (["actor.pretrained={prompted}"], "actor.template: a decoder-only model reads a prompt"),
+        (["actor.pretrained={folder}", "actor.tokenizer={bytes}"], "the tokenizer does not belong to the model"),
+        (["actor.pretrained={folder}", "actor.encoder_cache=float16"], "actor.encoder_cache: .* is trained"),
     ],
 )
 def test_bad_input_is_told_in_one_line(overrides: list[str], message: str, tmp_path: Path, refusal: Any):
     folder = make_folder("t5", tmp_path / "pretrained")
     pickled = make_folder("t5", tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
-    given = [each.format(folder=folder, pickled=pickled) for each in overrides]
+    prompted = make_folder("gpt2", tmp_path / "prompted")
+    make_byte_tokenizer().save_pretrained(tmp_path / "bytes")
+    places = {"folder": folder, "pickled": pickled, "prompted": prompted, "bytes": tmp_path / "bytes"}
+    given = [each.format(**places) for each in overrides]
     recipe = recipe_of("t5", tmp_path)
     if "data.task=spelling" in given:
         recipe = ["demo"]
     assert re.search(message, refusal("train", recipe[0], "--out", str(tmp_path / "run"), *recipe[1:], *given))
+
+
+def test_what_is_longer_than_the_positions_is_told_in_one_line(tmp_path: Path, refusal: Any):
+    recipe = recipe_of("bart", tmp_path, "data.maximum_length=200", f"data.train.pairs={tmp_path / 'long.tsv'}")
+    (tmp_path / "long.tsv").write_text(f"{'one ' * 90}\ttwos\n", encoding="utf-8")
+    told = refusal("train", recipe[0], "--out", str(tmp_path / "run"), *recipe[1:])
+    assert re.search(r"a source of \d+ tokens.*longer than the 64 positions of the model; shorten it", told)
+
+
+def test_a_missing_extra_is_told_in_one_line(tmp_path: Path):
+    code = (
+        "import sys; sys.modules['transformers'] = None; from seqcritic.cli import main\n"
+        "sys.exit(main(['train', 'tatoeba-de-en', '--out', 'run', 'actor.pretrained=any']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Hugging Face models need the extra 'hf': pip install 'seqcritic[hf]'" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

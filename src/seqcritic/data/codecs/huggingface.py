@@ -205,12 +205,14 @@ class HuggingFaceCodec(Codec):
             self.tokenizer.save_pretrained(folder)
             return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
 
+    def save_pretrained(self, folder: Path) -> None:
+        """Write what the model needs beside its weights, as its own library does."""
+        self.tokenizer.save_pretrained(folder)
+
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """Return the codec that `to_dict` described."""
-        files = {name: zlib.decompress(base64.b64decode(text)) for name, text in stored["files"].items()}
-        with _folder_of(files) as folder:
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer, files = tokenizer_from(stored["files"])
         special = SpecialTokens(**stored["special"] | {"end": tuple(stored["special"]["end"])})
         codec = cls(tokenizer, special, stored["num_tokens"], stored["crosses"], TextForm(**stored["form"]))
         codec.files = files  # written again, they might differ in what means nothing
@@ -227,6 +229,13 @@ class HuggingFaceCodec(Codec):
         return hashlib.blake2b(repr(sorted(told.items())).encode(), digest_size=12).hexdigest()
 
 
+def tokenizer_from(packed: dict[str, str]) -> tuple[Any, dict[str, bytes]]:
+    """Return the tokenizer of packed files, and the files."""
+    files = {name: zlib.decompress(base64.b64decode(text)) for name, text in packed.items()}
+    with _folder_of(files) as folder:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True), files
+
+
 def _prepared(tokenizer: Any) -> Any:
     """Return a copy of a tokenizer that neither pads nor cuts: what it was called with before is no matter here."""
     own = copy.deepcopy(tokenizer)
@@ -241,10 +250,27 @@ def _set_languages(tokenizer: Any, form: TextForm) -> None:
         language = getattr(form, setting)
         if language is None:
             continue
+        if is_whisper(tokenizer) and setting == "target_language":
+            _set_whisper_language(tokenizer, language)
+            continue
         if not knows_languages(tokenizer):
             raise UserError(f"actor.{setting}: the model's tokenizer knows no languages; leave it null")
         language_id(tokenizer, language, setting)
         setattr(tokenizer, attribute, language)
+
+
+def is_whisper(tokenizer: Any) -> bool:
+    """Tell whether a tokenizer is Whisper's, which begins texts with a language and a task of its own."""
+    return type(tokenizer).__name__.startswith("Whisper")
+
+
+def _set_whisper_language(tokenizer: Any, language: str) -> None:
+    try:
+        tokenizer.set_prefix_tokens(language=language, task="transcribe")
+    except ValueError:
+        raise UserError(
+            f"actor.target_language: Whisper knows no '{language}'; give one such as en or german"
+        ) from None
 
 
 def knows_languages(tokenizer: Any) -> bool:

@@ -24,20 +24,22 @@ class SpellingCodec(Codec):
     # '#' stands for what the alphabet lacks and is a character as others are: kept, it is what the text has there.
     special: SpecialTokens = ENDS_AND_PADS
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, changes_length: bool = False) -> None:
+        """`changes_length`: errors may drop and add characters, as those of typing do; the paper's replace them."""
         self.length = length
+        self.changes_length = changes_length
         self.vocabulary = Vocabulary(SPELLING_ALPHABET)
         self.num_source_tokens = self.num_target_tokens = len(self.vocabulary)
         self._table = spelling_table()
 
     def content(self) -> dict[str, Any]:
-        """Return the length of windows; the alphabet is fixed."""
-        return {"length": self.length}
+        """Return the length of windows, and whether lengths change where they do; the alphabet is fixed."""
+        return {"length": self.length} | ({"changes_length": True} if self.changes_length else {})
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """Return the codec that `to_dict` described."""
-        return cls(int(stored["length"]))
+        return cls(int(stored["length"]), bool(stored.get("changes_length", False)))
 
     def reads_like(self, other: Codec) -> bool:
         """Return whether the other has the alphabet too; the windows may be of another length."""
@@ -75,11 +77,13 @@ class SpellingCodec(Codec):
         Windows start at words where they can, half a window apart or less, and each comes with the part of it that
         counts: of what two share, the first two thirds count in the earlier one, because a model knows little of a
         window's first and last characters, and more of what follows others. So characters stand in windows of L but
-        are taken once. A line shorter than L is repeated to fill its window.
+        are taken once. A line shorter than L is repeated to fill its window, unless the model has seen lengths change.
         """
         text, length = self.normalise(line), self.length
         if not text:
             return []
+        if len(text) <= length and self.changes_length:
+            return [(text, slice(0, len(text)))]
         if len(text) <= length:
             filled = f"{text} " * (length // (len(text) + 1) + 1)
             return [(filled[:length] if len(text) < length else text, slice(0, len(text)))]
@@ -89,14 +93,14 @@ class SpellingCodec(Codec):
             word = text.rfind(" ", starts[-1] + 1, farthest) + 1
             starts.append(min(word or farthest, len(text) - length))
         borders = [later + 2 * (earlier + length - later) // 3 for earlier, later in pairwise(starts)]
-        counted = zip(starts, [0, *borders], [*borders, len(text)], strict=True)
-        return [(text[start : start + length], slice(first - start, end - start)) for start, first, end in counted]
+        kept = zip(starts, [0, *borders], [*borders, len(text)], strict=True)
+        return [(text[start : start + length], slice(first - start, end - start)) for start, first, end in kept]
 
     def join(self, line: str, pieces: Sequence[Piece], predictions: Sequence[str], raw: bool) -> str:
         """Return the predictions of a line's windows as one line: the model's own text, or the line corrected by it."""
         written = [
             entry
-            for (window, counted), prediction in zip(pieces, predictions, strict=True)
-            for entry in align(window, prediction)[counted]
+            for (window, kept), prediction in zip(pieces, predictions, strict=True)
+            for entry in align(window, prediction, by_place=not self.changes_length)[kept]
         ]
-        return "".join(written) if raw else restore(line, written, self._table)
+        return "".join(written) if raw else restore(line, written, self._table, self.changes_length)

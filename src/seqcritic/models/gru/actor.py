@@ -10,7 +10,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from seqcritic.contracts.actor import Actor, OutputLayer, Searcher, SpecialTokens
+from seqcritic.contracts.actor import Actor, OutputLayer, PageNetwork, Searcher, SpecialTokens
 from seqcritic.contracts.parts import ActorSettings
 from seqcritic.contracts.registry import register_actor
 from seqcritic.data.vocabulary import END
@@ -49,7 +49,7 @@ class RecurrentActor(Actor):
         self.special = SpecialTokens(end=(END,), padding=END)
         embedding = nn.Embedding(num_source_tokens, settings.embedding)
         self.encoder: BidirectionalEncoder | WindowEncoder = (
-            BidirectionalEncoder(embedding, settings.hidden)
+            BidirectionalEncoder(embedding, settings.hidden, settings.encoder_layers)
             if settings.encoder == "bidirectional"
             else WindowEncoder(embedding)
         )
@@ -75,7 +75,7 @@ class RecurrentActor(Actor):
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
         """Return what dropout keeps of so many rows; None, nothing drawn, for an actor without dropout."""
-        return self.decoder.draw_masks(num_rows, generator)
+        return self.decoder.draw_masks(num_rows, generator, self.encoder.between)
 
     def encode(self, sources: Tensor, mask: Tensor, masks: Masks | None = None) -> EncoderMemory:
         """Read sources [B, S] with their mask.
@@ -122,3 +122,7 @@ class RecurrentActor(Actor):
     def attention(self, memory: EncoderMemory, tokens: Tensor) -> Tensor:
         """Return the attention [B, T, S] at every step of given tokens [B, T]; entry t chose token t."""
         return self.decoder.attend(memory, tokens)
+
+    def for_page(self) -> PageNetwork:
+        """Return the kind of encoder and output layer, and the weights."""
+        return PageNetwork({"encoder": self.settings.encoder, "tied": self.settings.tied}, self.state_dict())

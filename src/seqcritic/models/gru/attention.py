@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.models.gru.dropout import Masks
+from seqcritic.models.products import linear
 
 
 class EncoderMemory(NamedTuple):
@@ -39,9 +40,8 @@ class Attention(nn.Module):
     def prepare_memory(self, annotations: Tensor, mask: Tensor, masks: Masks | None = None) -> EncoderMemory:
         """Prepare annotations [B, S, C] with mask [B, S] for attention; `masks`: what is dropped of each row."""
         attention_bias = torch.zeros(mask.shape, dtype=annotations.dtype, device=annotations.device)
-        return EncoderMemory(
-            annotations, 2 * self.key(annotations), attention_bias.masked_fill(~mask, -torch.inf), masks
-        )
+        keys = linear(annotations, self.key.weight, self.key.bias)
+        return EncoderMemory(annotations, 2 * keys, attention_bias.masked_fill(~mask, -torch.inf), masks)
 
     def context(self, doubled_query: Tensor, energy: Tensor, memory: EncoderMemory) -> tuple[Tensor, Tensor]:
         """Return the context [B, C] and weights [B, S] for a query 2Ws [B, A]; `energy` is 2v [A]."""

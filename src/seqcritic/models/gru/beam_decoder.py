@@ -20,13 +20,14 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from seqcritic.models.gru.attention import EncoderMemory
 from seqcritic.models.gru.decoder import Decoder, pass_gates
 from seqcritic.models.gru.dropout import masked
 from seqcritic.models.gru.lookup import project_tokens
 from seqcritic.models.gru.output_layer import LinearOutputLayer, ProjectedOutputLayer, TiedOutputLayer
+from seqcritic.models.products import linear
 from seqcritic.tensors import rows as all_rows
 
 LIFTED = 1 << 25  # numbers that a memory times the matrix of the vocabulary may have: 128 MB in single precision
@@ -36,7 +37,7 @@ class Live(NamedTuple):
     """What is known of the hypotheses before their next tokens."""
 
     hidden: Tensor  # [R * W, H]
-    gates: Tensor  # [R * W, 3H], the state's share of the next gates
+    gates: Tensor  # [R * W, 3H], the state's part of the next gates
     context_gates: Tensor  # [R * W, 3H], the context's
     features: Tensor  # [R * W, F]
     weights: Tensor  # [R, W, S], the attention
@@ -70,10 +71,10 @@ class BeamDecoder:
             self.weight = self.weight[:, :size]
         else:
             self.values = torch.cat([self.values, memory.annotations], dim=2)
-        self.product = torch.cat(product).t()  # [H, 3H + A and F]
+        self.product = torch.cat(product)  # [3H + A and F, H]
         self.bounds = [3 * size, 3 * size + attention]
         bias = decoder.state_gates.bias
-        num_others = self.product.shape[1] - len(bias) - len(inner_bias)
+        num_others = len(self.product) - len(bias) - len(inner_bias)
         self.product_bias = torch.cat([bias, bias.new_zeros(num_others), inner_bias])
         self.energy = 2 * decoder.attention.energy.weight[0]
         self.token_gates: Tensor | None = None  # [V, 3H]
@@ -104,7 +105,7 @@ class BeamDecoder:
 
     def logits(self, live: Live) -> Tensor:
         """Return the unnormalised log-probabilities [R * W, V] of the next token."""
-        logits = torch.addmm(self.bias, live.features, self.weight.t())
+        logits = linear(live.features, self.weight, self.bias)
         if self.lifted is None:
             return logits
         return torch.baddbmm(logits.view(*live.weights.shape[:2], -1), live.weights, self.lifted).flatten(0, 1)
@@ -122,7 +123,7 @@ class BeamDecoder:
         return examples.repeat_interleave(num_hypotheses // len(examples))
 
     def _look(self, hidden: Tensor) -> Live:
-        gates, queries, addend = torch.addmm(self.product_bias, hidden, self.product).tensor_split(self.bounds, 1)
+        gates, queries, addend = linear(hidden, self.product, self.product_bias).tensor_split(self.bounds, 1)
         queries = queries.reshape(len(self.attention_bias), -1, len(self.energy))  # [R, W, A]
         energies = self.keys.match(queries) @ self.energy
         weights = torch.softmax(energies + self.attention_bias[:, None], dim=2)

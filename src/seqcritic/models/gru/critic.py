@@ -17,9 +17,8 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, PageNetwork
 from seqcritic.contracts.critic import Critic
 from seqcritic.contracts.parts import CriticSettings
 from seqcritic.contracts.registry import register_critic
@@ -31,6 +30,7 @@ from seqcritic.models.gru.dropout import Masks
 from seqcritic.models.gru.encoder import BidirectionalEncoder
 from seqcritic.models.gru.initialise import initialise
 from seqcritic.models.gru.settings import GruCriticSettings
+from seqcritic.models.products import linear
 from seqcritic.tensors.values import Columns, Values
 
 OUTPUT_LAYER_SCALE = 0.1  # of the actor's output layer, where the critic begins with its weights
@@ -153,3 +153,14 @@ class RecurrentCritic(Critic):
     def attention(self, memory: EncoderMemory, tokens: Tensor, actor_states: Tensor) -> Tensor:
         """Return the attention [B, T, U] at every step of given tokens [B, T]."""
         return self.decoder.attend(memory, tokens, actor_states if self.reads_actor_states else None)
+
+    def for_page(self) -> PageNetwork:
+        """Return how its encoder, input and output layer are, and the weights; the actor's vectors as if its own."""
+        settings, vectors = self.settings, self.decoder.embedding.weight
+        facts = {
+            "encoder": "bidirectional",
+            "tied": settings.tied or settings.embeddings == "actor",
+            "readsActorStates": self.reads_actor_states,
+        }
+        embeddings = {f"{part}.embedding.weight": vectors for part in ("encoder", "decoder")}
+        return PageNetwork(facts, self.state_dict() | embeddings)

@@ -22,10 +22,12 @@ from seqcritic.models.gru.attention import Attention, EncoderMemory
 from seqcritic.models.gru.dropout import Masks, draw_masks, masked
 from seqcritic.models.gru.lookup import project_table, project_tokens
 from seqcritic.models.gru.output_layer import build_output_layer
-from seqcritic.models.gru.recurrence import attended_scan, plain_loops
+from seqcritic.models.gru.recurrence import attended_scan
+from seqcritic.models.products import are_narrow, linear
 from seqcritic.native.kernels import Kernels, kernels_for
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.packing import pack
+from seqcritic.tensors.plain_loops import plain_loops
 from seqcritic.tensors.rows import Shared
 
 
@@ -35,7 +37,7 @@ class Fixed(NamedTuple):
     weight: Tensor  # [3H + A, H], of the one product of the state
     bias: Tensor  # [3H + A]
     energy: Tensor  # [A], twice the attention's
-    token_gates: Tensor | None  # [V, 3H], every token's share of the gates, where the vocabulary is small
+    token_gates: Tensor | None  # [V, 3H], every token's part of the gates, where the vocabulary is small
 
 
 class State(NamedTuple):
@@ -43,7 +45,7 @@ class State(NamedTuple):
 
     hidden: Tensor  # [B, H]
     context: Tensor  # [B, C]
-    gates: Tensor  # [B, 3H], the state's share of the next gates
+    gates: Tensor  # [B, 3H], the state's part of the next gates
     fixed: Shared[Fixed]
     kept: Tensor | None  # [B, H + C], what dropout keeps of state and context in the output layer
 
@@ -51,7 +53,7 @@ class State(NamedTuple):
 def pass_gates(inputs: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
     """The GRU as one reads it: r, z = σ(x_rz + h_rz), n = tanh(x_n + r h_n), s' = n + z (s − n).
 
-    From x [B, 3H], the inputs' share, h [B, 3H], the state's, and the state s [B, H]. Search goes on by this too; the
+    From x [B, 3H], the inputs' part, h [B, 3H], the state's, and the state s [B, H]. Search goes on by this too; the
     loops of recurrence.py and the kernels are the fast form, which the tests hold to it.
     """
     size = hidden.shape[1]
@@ -88,15 +90,15 @@ class Decoder(nn.Module):
         self.dropout = dropout
         self.output_layer = build_output_layer(hidden + memory_size, embedding, tied, output_width)
 
-    def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
-        """Return what is dropped of so many rows, of the encoder's embeddings too; None at rate 0."""
+    def draw_masks(self, num_rows: int, generator: torch.Generator, between: int = 0) -> Masks | None:
+        """Return what is dropped of so many rows, of the encoder too, `between` units of it; None at rate 0."""
         features = self.hidden + self.context_gates.in_features
-        size = self.embedding.embedding_dim
-        return draw_masks(self.dropout, size, features, num_rows, generator, self.initial)
+        sizes = (self.embedding.embedding_dim, features, between)
+        return draw_masks(self.dropout, sizes, num_rows, generator, self.initial)
 
     def encode(self, encoder: nn.Module, tokens: Tensor, mask: Tensor, masks: Masks | None) -> EncoderMemory:
         """Return the memory of tokens [B, S] read by an encoder, to be decoded with these masks."""
-        annotations = encoder(tokens, mask, None if masks is None else masks.encoder)
+        annotations = encoder(tokens, mask, masks)
         return self.attention.prepare_memory(annotations, mask, masks)
 
     def start(self, memory: EncoderMemory) -> State:
@@ -143,10 +145,11 @@ class Decoder(nn.Module):
 
         Where a mask [B, T] is False nothing is computed: states there have no meaning.
         """
-        counted = torch.ones_like(tokens, dtype=torch.bool) if mask is None else mask
+        if mask is None:
+            mask = torch.ones_like(tokens, dtype=torch.bool)
         if plain_loops():
-            return self._features_plainly(memory, tokens, extra, counted)
-        packing = pack(counted)
+            return self._features_plainly(memory, tokens, extra, mask)
+        packing = pack(mask)
         following = packing.positions[packing.num_first :]
         rows = packing.positions // tokens.shape[1]
         kept = memory.masks
@@ -199,7 +202,7 @@ class Decoder(nn.Module):
         rows: Tensor | None = None,
         by_table: Tensor | None = None,
     ) -> Tensor:
-        """Return the input's share of the gates, [..., 3H], for tokens of any shape; `kept` [B, E] of embeddings."""
+        """Return the input's part of the gates, [..., 3H], for tokens of any shape; `kept` [B, E] of embeddings."""
         gates = (
             project_tokens(self.embedding, self.token_gates.weight, self.token_gates.bias, tokens, kept, rows)
             if by_table is None
@@ -207,7 +210,7 @@ class Decoder(nn.Module):
         )
         if self.extra_gates is not None:
             assert extra is not None, "this decoder reads an extra input at every step"
-            gates = gates + self.extra_gates(extra)
+            gates = gates + linear(extra, self.extra_gates.weight)
         return gates
 
     def _state_product(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -218,7 +221,7 @@ class Decoder(nn.Module):
 
     def _look(self, memory: EncoderMemory, hidden: Tensor, fixed: Shared[Fixed]) -> State:
         weight, bias, energy, _ = fixed.content
-        product = torch.addmm(bias, hidden, weight.t())
+        product = linear(hidden, weight, bias)
         size = 3 * self.hidden
         kernels = step_kernels(product)
         if kernels is not None:
@@ -228,12 +231,15 @@ class Decoder(nn.Module):
         return State(hidden, context, product[:, :size], fixed, None if memory.masks is None else memory.masks.features)
 
     def _transition(self, state: State, inputs: Tensor) -> Tensor:
-        """The next hidden state [B, H] from the input's share [B, 3H] of the gates."""
+        """The next hidden state [B, H] from the input's part [B, 3H] of the gates."""
         kernels = step_kernels(state.hidden)
         if kernels is not None:
-            by_context = torch.mm(state.context, self.context_gates.weight.t())
+            by_context = linear(state.context, self.context_gates.weight)
             return next_hidden(kernels, inputs, by_context, state.gates, state.hidden)
-        inputs = torch.addmm(inputs, state.context, self.context_gates.weight.t())
+        if are_narrow(inputs, self.context_gates.weight):
+            inputs = inputs + linear(state.context, self.context_gates.weight)
+        else:
+            inputs = torch.addmm(inputs, state.context, self.context_gates.weight.t())
         return pass_gates(inputs, state.gates, state.hidden)
 
 
@@ -258,7 +264,7 @@ def compute_context(kernels: Kernels, product: Tensor, energy: Tensor, memory: E
 
 
 def next_hidden(kernels: Kernels, inputs: Tensor, by_context: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
-    """Return the GRU's next state [B, H] from the three shares [B, 3H] of its gates; `gates` may be columns of more."""
+    """Return the GRU's next state [B, H] from the three parts [B, 3H] of its gates; `gates` may be columns of more."""
     inputs, hidden = inputs.contiguous(), hidden.contiguous()
     gates = gates if gates.stride(1) == 1 else gates.contiguous()
     batch, size = hidden.shape

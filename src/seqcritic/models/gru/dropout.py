@@ -7,7 +7,7 @@ without dropout is unbiased for the policy with these masks, and its mean over m
 
 Who encodes without masks has no dropout: evaluation, search, targets. Nothing else switches it on or off.
 
-Shapes: B examples, E embedding, F features of the output layer.
+Shapes: B examples, E embedding, F features of the output layer, K units between layers of the encoder.
 """
 
 from __future__ import annotations
@@ -26,16 +26,22 @@ class Masks(NamedTuple):
     encoder: Tensor  # [B, E], of the embeddings that the encoder reads
     decoder: Tensor  # [B, E], of the embeddings that the decoder reads
     features: Tensor  # [B, F], of the output layer's input
+    between: Tensor  # [B, K], of what each further layer of the encoder reads, one layer after the other; K may be 0
 
 
 def draw_masks(
-    rate: float, embedding: int, features: int, num_rows: int, generator: torch.Generator, like: Tensor
+    rate: float, sizes: tuple[int, int, int], num_rows: int, generator: torch.Generator, like: Tensor
 ) -> Masks | None:
-    """Return masks for so many rows, of the type and on the device of `like`; None, nothing drawn, at rate 0."""
+    """Return masks for so many rows, of the type and on the device of `like`; None, nothing drawn, at rate 0.
+
+    `sizes`: E of the embeddings, F of the features, K of what stands between the encoder's layers.
+    """
     if rate == 0:
         return None
-    kept = rate <= draw_uniform(generator, 2 * embedding + features, num_rows).T  # [B, 2E + F]
-    return Masks(*(kept.to(like.device, like.dtype) / (1 - rate)).tensor_split([embedding, 2 * embedding], dim=1))
+    embedding, features, between = sizes
+    kept = rate <= draw_uniform(generator, 2 * embedding + features + between, num_rows).T  # [B, 2E + F + K]
+    ends = [embedding, 2 * embedding, 2 * embedding + features]
+    return Masks(*(kept.to(like.device, like.dtype) / (1 - rate)).tensor_split(ends, dim=1))
 
 
 def masked(values: Tensor, mask: Tensor | None, rows: Tensor | None = None) -> Tensor:

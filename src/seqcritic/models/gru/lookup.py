@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding as look_up
-from torch.nn.functional import linear
 
 from seqcritic.models.gru.actors_vectors import TokenEmbedding
 from seqcritic.models.gru.dropout import masked
+from seqcritic.models.products import are_narrow, linear
 from seqcritic.tensors.packing import gather_rows
 
 
@@ -54,6 +54,14 @@ def project_both_ways(
         tables = torch.baddbmm(bias[:, None], embedding.weight.expand(2, -1, -1), weight.transpose(1, 2))
         both = torch.cat([tokens, tokens[mirrored] + size])
         return look_up(both, tables.flatten(0, 1)).view(2, len(tokens), -1)
-    embedded = masked(embedding(tokens), mask, rows)
-    both = torch.stack([embedded, gather_rows(embedded, mirrored)])
+    return project_vectors(weight, bias, masked(embedding(tokens), mask, rows), mirrored)
+
+
+def project_vectors(weight: Tensor, bias: Tensor, vectors: Tensor, mirrored: Tensor) -> Tensor:
+    """Return W_0 x + b_0 and W_1 x' + b_1, [2, N, F], for vectors x [N, E], x' being x[mirrored], and W [2, F, E]."""
+    if are_narrow(vectors, weight):
+        # Both directions' products of every vector at once, then the second one's in its own order.
+        ahead, back = linear(vectors, weight.flatten(0, 1), bias.flatten()).chunk(2, dim=1)
+        return torch.stack([ahead, gather_rows(back, mirrored)])
+    both = torch.stack([vectors, gather_rows(vectors, mirrored)])
     return torch.baddbmm(bias[:, None], both, weight.transpose(1, 2))

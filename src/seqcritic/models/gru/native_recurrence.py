@@ -1,4 +1,5 @@
-"""The loops of recurrence.py with the elementwise work of a step in compiled kernels; the products are PyTorch's.
+"""The loops of recurrence.py with the elementwise work of a step in compiled kernels; the products are PyTorch's, or,
+where products in bfloat16 are asked for, ours.
 
 The equations and the order of the steps are those of recurrence.py. What differs is what is kept for the way back: the
 gates take the place of the products they are made from, and the attention's activations, which would be the largest
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqcritic.models.products import are_narrow, factor_of, multiply_transposed
 from seqcritic.native.kernels import Kernels
 from seqcritic.tensors.packing import Packing
 
@@ -29,14 +31,14 @@ class NativeGatedScan(torch.autograd.Function):
         """Return states [D, N, H] for inputs [D, N, 3H], weight [D, 3H, H] and bias [D, 3H]."""
         inputs, bias = inputs.contiguous(), bias.contiguous()
         num_directions, num_tokens, triple = inputs.shape
-        size, counts = triple // 3, packing.counts
+        size, counts, narrow = triple // 3, packing.counts, are_narrow(inputs, weight)
         states = inputs.new_empty(num_directions, num_tokens, size)
         gates = torch.empty_like(inputs)
         candidates = torch.empty_like(states)
         gates[:, : packing.num_first] = 0  # the product of the first state, which is zero
         zeros = inputs.new_zeros(packing.num_first, size)
         for direction in range(num_directions):
-            transposed = weight[direction].t()
+            transposed = factor_of(weight[direction].t(), narrow)
             before = states[direction].split_with_sizes(counts)
             products = gates[direction].split_with_sizes(counts)
             inputs_at, gates_at, states_at, candidates_at, bias_at = (
@@ -45,14 +47,14 @@ class NativeGatedScan(torch.autograd.Function):
             hidden, start = zeros.data_ptr(), 0
             for step, count in enumerate(counts):
                 if step:
-                    torch.mm(before[step - 1][:count], transposed, out=products[step])
+                    transposed.write(before[step - 1][:count], products[step])
                 kernels.gate_forward(
                     count, size, inputs_at[start], None, gates_at[start], triple, bias_at.base, hidden,
                     gates_at[start], triple, candidates_at[start], states_at[start],
                 )  # fmt: skip
                 hidden, start = states_at[start], start + count
         ctx.save_for_backward(weight, states, gates, candidates)
-        ctx.packing, ctx.kernels = packing, kernels
+        ctx.packing, ctx.kernels, ctx.narrow = packing, kernels, narrow
         return states
 
     @staticmethod
@@ -67,6 +69,7 @@ class NativeGatedScan(torch.autograd.Function):
         to_inputs, to_products = torch.empty_like(gates), torch.empty_like(gates)
         zeros = states.new_zeros(first, size)
         for direction in range(num_directions):
+            recurrent = factor_of(weight[direction], ctx.narrow)
             earlier = totals[direction].split_with_sizes(counts)
             products = to_products[direction].split_with_sizes(counts)
             totals_at, gates_at, candidates_at, states_at, inputs_at, products_at = (
@@ -80,8 +83,13 @@ class NativeGatedScan(torch.autograd.Function):
                     3 * size, totals_at[starts[step - 1]] if step else None,
                 )  # fmt: skip
                 if step:
-                    earlier[step - 1][:count].addmm_(products[step], weight[direction])
-        to_weight = torch.bmm(to_products[:, first:].transpose(1, 2), _previous(states, packing, dim=1))
+                    recurrent.add(products[step], earlier[step - 1][:count])
+        previous = _previous(states, packing, dim=1)
+        if ctx.narrow:
+            pairs = zip(to_products[:, first:], previous, strict=True)
+            to_weight = torch.stack([multiply_transposed(ours, before, narrow=True) for ours, before in pairs])
+        else:
+            to_weight = torch.bmm(to_products[:, first:].transpose(1, 2), previous)
         return None, None, to_inputs, to_weight, to_products.sum(dim=1)
 
 
@@ -110,7 +118,7 @@ class NativeAttendedScan(torch.autograd.Function):
         )
         (_, num_positions, attention), memory_size = keys.shape, annotations.shape[2]
         num_tokens, size, counts = len(packing.positions), len(initial), packing.counts
-        first = packing.num_first
+        first, narrow = packing.num_first, are_narrow(inputs, weight)
         width = 3 * size + attention
         kept = num_tokens if recorded else first
         hiddens = inputs.new_empty(num_tokens, size)
@@ -123,13 +131,13 @@ class NativeAttendedScan(torch.autograd.Function):
         )
         memory = [tensor.data_ptr() for tensor in (packing.order, keys, annotations, attention_bias)]
         bias_at, queries = bias.data_ptr(), 3 * size * bias.element_size()
-        transposed, context_transposed = weight.t(), context_weight.t()
+        transposed, context_transposed = factor_of(weight.t(), narrow), factor_of(context_weight.t(), narrow)
         hidden_rows, context_rows = hiddens.split_with_sizes(counts), contexts.split_with_sizes(counts)
         product_rows = products.split_with_sizes(counts) if recorded else [products[:count] for count in counts]
         start = 0
         for step, count in enumerate(counts):
             keep = start if recorded else 0
-            torch.mm(hidden_rows[step], transposed, out=product_rows[step])
+            transposed.write(hidden_rows[step], product_rows[step])
             kernels.attention_forward(
                 count, num_positions, attention, memory_size, *memory, products_at[keep] + queries, width,
                 bias_at + queries,
@@ -137,7 +145,7 @@ class NativeAttendedScan(torch.autograd.Function):
             )  # fmt: skip
             if step + 1 < len(counts):
                 going, following = counts[step + 1], start + count
-                torch.mm(context_rows[step][:going], context_transposed, out=scratch[:going])
+                context_transposed.write(context_rows[step][:going], scratch[:going])
                 kernels.gate_forward(
                     going, size, inputs_at[following - first], scratch.data_ptr(), products_at[keep], width, bias_at,
                     hiddens_at[start], products_at[keep], width, candidates_at[keep], hiddens_at[following],
@@ -147,7 +155,7 @@ class NativeAttendedScan(torch.autograd.Function):
             ctx.save_for_backward(
                 annotations, keys, weight, energy, context_weight, hiddens, contexts, products, weights, candidates
             )
-            ctx.packing, ctx.kernels = packing, kernels
+            ctx.packing, ctx.kernels, ctx.narrow = packing, kernels, narrow
         return hiddens, contexts
 
     @staticmethod
@@ -174,6 +182,7 @@ class NativeAttendedScan(torch.autograd.Function):
         memory = [tensor.data_ptr() for tensor in (packing.order, keys, annotations)]
         queries = 3 * size * hiddens.element_size()
         state_rows, product_rows = to_states.split_with_sizes(counts), to_products.split_with_sizes(counts)
+        by_product, by_context = factor_of(weight, ctx.narrow), factor_of(context_weight, ctx.narrow)
         for step in reversed(range(len(counts))):
             start, count, going = starts[step], counts[step], 0
             if step + 1 < len(counts):
@@ -183,7 +192,7 @@ class NativeAttendedScan(torch.autograd.Function):
                     hiddens_at[start], inputs_at[following - first], to_products_at[start], width, to_states_at[start],
                 )  # fmt: skip
                 by_gates = to_inputs[following - first : following - first + going]
-                to_contexts[start : start + going].addmm_(by_gates, context_weight)
+                by_context.add(by_gates, to_contexts[start : start + going])
             if going < count:
                 to_products[start + going : start + count, : 3 * size] = 0
             kernels.attention_backward(
@@ -192,7 +201,7 @@ class NativeAttendedScan(torch.autograd.Function):
                 weights_at[start], to_contexts_at[start], work.data_ptr(), to_products_at[start] + queries, width,
                 to_keys.data_ptr(), to_energy.data_ptr(),
             )  # fmt: skip
-            state_rows[step].addmm_(product_rows[step], weight)
+            by_product.add(product_rows[step], state_rows[step])
         counted = torch.tensor(counts, device=weights.device)
         kernels.sum_of_products(
             len(counts), counted.data_ptr(), packing.order.data_ptr(), num_positions, memory_size, weights.data_ptr(),
@@ -207,10 +216,10 @@ class NativeAttendedScan(torch.autograd.Function):
             to_annotations,
             to_keys.mul_(energy),
             None,
-            to_products.t() @ hiddens,
+            multiply_transposed(to_products, hiddens, ctx.narrow),
             to_products.sum(dim=0),
             to_energy,
-            to_inputs.t() @ _previous(contexts, packing, dim=0),
+            multiply_transposed(to_inputs, _previous(contexts, packing, dim=0), ctx.narrow),
         )
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from seqcritic.models.gru.actors_vectors import TokenEmbedding
+from seqcritic.models.products import linear
 
 
 class LinearOutputLayer(nn.Linear):
@@ -43,7 +44,7 @@ class LinearOutputLayer(nn.Linear):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return outputs [..., V] of features [..., F]."""
-        return super().forward(self.inputs(features))
+        return linear(self.inputs(features), self.weight, self.bias)
 
 
 class ProjectedOutputLayer(LinearOutputLayer):
@@ -55,7 +56,7 @@ class ProjectedOutputLayer(LinearOutputLayer):
 
     def inputs(self, features: Tensor) -> Tensor:
         """Return what the matrix is multiplied with."""
-        return torch.tanh(self.projection(features))
+        return torch.tanh(linear(features, self.projection.weight, self.projection.bias))
 
 
 class TiedOutputLayer(nn.Module):
@@ -79,8 +80,7 @@ class TiedOutputLayer(nn.Module):
 
     def inputs(self, features: Tensor) -> Tensor:
         """Return what the matrix is multiplied with."""
-        result: Tensor = self.projection(features)
-        return result
+        return linear(features, self.projection.weight)
 
     def rows(self, tokens: Tensor) -> Tensor:
         """Return the rows [C, E] of the matrix that belong to tokens [C]."""
@@ -95,7 +95,7 @@ class TiedOutputLayer(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return outputs [..., V] of features [..., F]."""
-        return nn.functional.linear(self.inputs(features), self.weight, self.bias)
+        return linear(self.inputs(features), self.weight, self.bias)
 
 
 def build_output_layer(

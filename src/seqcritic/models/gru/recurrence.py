@@ -14,8 +14,6 @@ Shapes: B examples, N their tokens in packed order, S positions of the memory, C
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
@@ -28,23 +26,6 @@ from seqcritic.native.kernels import kernels_for
 from seqcritic.tensors.packing import Packing, gather_rows, scatter_rows
 
 aten = torch.ops.aten
-_plain = False
-
-
-def plain_loops() -> bool:
-    """Whether the plain loops are asked for, or needed: mixed precision chooses a type for every operation."""
-    return _plain or any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda", "mps"))
-
-
-@contextmanager
-def use_plain_loops() -> Iterator[None]:
-    """Use PyTorch's graph of the straightforward loops in place of ours, for tests and benchmarks."""
-    global _plain
-    before, _plain = _plain, True
-    try:
-        yield
-    finally:
-        _plain = before
 
 
 def gate_step(inputs: Tensor, recurrent: Tensor, hidden: Tensor, gates: Tensor, candidate: Tensor, out: Tensor) -> None:
@@ -65,6 +46,7 @@ def gate_slopes(recurrent: Tensor, gates: Tensor, candidates: Tensor, hiddens: T
     torch.mul(1 - update, 1 - candidates.square(), out=by_candidate)
     torch.mul(hiddens - candidates, update * (1 - update), out=by_inputs[..., 1, :])
     torch.mul(by_candidate * recurrent[..., 2 * size : 3 * size], reset * (1 - reset), out=by_inputs[..., 0, :])
+    # p enters as i does, but for the candidate, where r stands before it.
     by_recurrent = by_inputs.clone()
     by_recurrent[..., 2, :].mul_(reset)
     return by_inputs, by_recurrent
@@ -86,6 +68,7 @@ class GatedScan(torch.autograd.Function):
         transposed = weight.transpose(1, 2)
         for rows in _steps(packing):
             count = rows.stop - rows.start
+            # Rows are sorted by length: those that still go on are the first ones of the step before.
             before = before[:, :count]
             for direction in range(num_directions):
                 torch.addmm(bias[direction], before[direction], transposed[direction], out=recurrent[direction, rows])
@@ -105,6 +88,7 @@ class GatedScan(torch.autograd.Function):
         num_directions, num_tokens, size = gradient.shape
         before = torch.zeros_like(states)
         before[:, packing.num_first :] = states.index_select(1, packing.previous)
+        # Slopes do not depend on what comes back, so that all steps have theirs at once, outside of the loop.
         by_inputs, by_recurrent = gate_slopes(recurrent, gates, candidates, before)
         totals = gradient.clone(memory_format=torch.contiguous_format)  # of the loss by the state after each token
         to_recurrent = torch.empty_like(by_recurrent)
@@ -117,9 +101,12 @@ class GatedScan(torch.autograd.Function):
             if step:
                 start = steps[step - 1].start
                 earlier = totals[:, start : start + rows.stop - rows.start]
+                # Two ways lead back to the state before: through the update gate, and through the products of all three
+                # gates.
                 earlier.addcmul_(total, gates[:, rows, size:])
                 for direction in range(num_directions):
                     earlier[direction].addmm_(flat[direction, rows], weight[direction])
+        # Weights have one product each over all steps: in the loop they would be many small ones.
         to_inputs = totals.unsqueeze(-2).mul(by_inputs).view(num_directions, num_tokens, 3 * size)
         return to_inputs, torch.bmm(flat.transpose(1, 2), before), flat.sum(dim=1), None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -50,11 +50,21 @@ class GruActorSettings(NetworkSettings, ActorSettings):
     encoder: Literal["bidirectional", "window"] = Field(
         "bidirectional", description="a bidirectional GRU, or the paper's convolutional encoder (a window mean)"
     )
+    encoder_layers: Annotated[int, Field(ge=1, le=8)] = Field(
+        1, description="of the bidirectional encoder: each further one reads both directions of the one before"
+    )
+
+    @model_validator(mode="after")
+    def _has_layers(self) -> Self:
+        if self.encoder == "window" and self.encoder_layers > 1:
+            raise ValueError("actor.encoder_layers: a window mean has one layer; set actor.encoder=bidirectional")
+        return self
 
     def facts(self) -> list[tuple[str, str]]:
         """Return what a model card says of the actor."""
         sizes = f"{self.embedding}, {self.hidden}, {self.attention}"
-        return [("encoder", self.encoder), ("embedding, hidden, attention", sizes)]
+        layers = "" if self.encoder_layers == 1 else f", {self.encoder_layers} layers"
+        return [("encoder", f"{self.encoder}{layers}"), ("embedding, hidden, attention", sizes)]
 
 
 class GruCriticSettings(NetworkSettings, CriticSettings):
@@ -85,11 +95,13 @@ class GruCriticSettings(NetworkSettings, CriticSettings):
             task != "spelling"
             or not isinstance(actor, GruActorSettings)
             or actor.encoder != "bidirectional"
+            or actor.encoder_layers > 1
             or actor.tied
         ):
             raise ValueError(
                 "critic.from_actor: the critic would read the reference with what the actor reads the source with: it "
-                "needs the spelling task, whose sides share their tokens, actor.encoder=bidirectional and no actor.tied"
+                "needs the spelling task, whose sides share their tokens, actor.encoder=bidirectional, "
+                "actor.encoder_layers=1 and no actor.tied"
             )
         if self.embeddings == "actor":
             raise ValueError(

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from seqcritic.contracts.actor import Actor, Searcher
@@ -34,7 +33,8 @@ from seqcritic.contracts.parts import ActorSettings
 from seqcritic.contracts.registry import register_actor
 from seqcritic.data.codecs.huggingface import HuggingFaceCodec, TextForm
 from seqcritic.errors import UserError
-from seqcritic.models.hf.architectures import OwnStep, read_head
+from seqcritic.models import products
+from seqcritic.models.hf.architectures import OwnStep
 from seqcritic.models.hf.conventions import (
     given_tokens,
     has_dropout,
@@ -44,10 +44,12 @@ from seqcritic.models.hf.conventions import (
     text_config,
 )
 from seqcritic.models.hf.decoder import Decoder, KeysAndValues, RowsAttention, hide
+from seqcritic.models.hf.encoder_cache import EncoderCache, KeptAs
 from seqcritic.models.hf.gradient_checkpointing import compute_layers_again
-from seqcritic.models.hf.library_calls import cache_of, pairs_of, run_head
+from seqcritic.models.hf.library_calls import cache_of, pairs_of, say
 from seqcritic.models.hf.load import load_configs, load_pretrained, load_tokenizer, require_safetensors
 from seqcritic.models.hf.lora import add_adapters, digest_weights, merge_adapters, stop_training
+from seqcritic.models.hf.narrow_layers import replace_layers
 from seqcritic.models.hf.searcher import BeamSearcher
 from seqcritic.models.hf.settings import HuggingFaceSettings, LoraSettings, described
 from seqcritic.tensors.packed import Packed
@@ -101,11 +103,12 @@ class HuggingFaceActor(Actor):
         target_language: str | None = None,
         lora: LoraSettings | Mapping[str, Any] | None = None,
         freeze: Sequence[str] = (),
+        encoder_cache: KeptAs | None = None,
         gradient_checkpointing: bool = False,
         prefix: Sequence[int] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Take a model, and its tokenizer where texts are read, as their library made them.
+        """Take a model, and its tokenizer where texts are read, of Whisper its processor, as their library made them.
 
         The arguments are the settings of docs/huggingface.md. `prefix`: what the decoder is always given, if not what
         the model's own configuration says. Fresh adapters are drawn from `generator`.
@@ -116,11 +119,16 @@ class HuggingFaceActor(Actor):
         adapters = None if lora is None else LoraSettings.model_validate(lora)
         stop_training(model, freeze)
         if adapters is not None:
-            add_adapters(model, adapters, torch.Generator() if generator is None else generator)
+            add_adapters(model, adapters, torch.Generator() if generator is None else generator, freeze)
+        replace_layers(model)
+        self.crosses: bool = bool(model.config.is_encoder_decoder)
+        if encoder_cache is not None and not self.crosses:
+            raise UserError("actor.encoder_cache: a decoder-only model has no encoder; leave it null")
+        self._cache = None if encoder_cache is None else EncoderCache(model.get_encoder(), encoder_cache)
         self.model = model
         self.codec = found
-        self.settings = described(model, tokenizer, form, adapters, tuple(freeze), gradient_checkpointing)
-        self.crosses: bool = bool(model.config.is_encoder_decoder)
+        switches = {"gradient_checkpointing": gradient_checkpointing, "encoder_cache": encoder_cache}
+        self.settings = described(model, tokenizer, form, adapters, tuple(freeze), switches)
         self._reads_text = model.main_input_name == "input_ids"
         top = model.get_decoder()
         self._body = [top.get_decoder()]  # in a list: a module of its own would be registered twice
@@ -161,6 +169,7 @@ class HuggingFaceActor(Actor):
             target_language=settings.target_language,
             lora=settings.lora,
             freeze=settings.freeze,
+            encoder_cache=settings.encoder_cache,
             gradient_checkpointing=settings.gradient_checkpointing,
             generator=generator,
         )
@@ -185,14 +194,14 @@ class HuggingFaceActor(Actor):
         """
         merge_adapters(self.model)
         generation = self.model.generation_config
-        if self.crosses:
+        if self.crosses and self._reads_text:  # Whisper's own `generate` makes what is given of language and task
             generation.decoder_start_token_id, *rest = self.prefix
             generation.forced_bos_token_id = rest[0] if len(rest) == 1 else generation.forced_bos_token_id
         generation.suppress_tokens = self._suppressed(generation.suppress_tokens) or None
         generation.pad_token_id = self.special.padding
         self.model.save_pretrained(folder)
         if isinstance(self.codec, HuggingFaceCodec):
-            self.codec.tokenizer.save_pretrained(folder)
+            self.codec.save_pretrained(folder)
 
     def _suppressed(self, suppressed: Sequence[int] | None) -> list[int]:
         """Tokens that are never drawn: those of the config, and padding, which some models take positions from."""
@@ -217,11 +226,10 @@ class HuggingFaceActor(Actor):
         with self._dropping(masks):
             if not self.crosses:
                 return self._read_prompt(sources, mask, seed)
-            encoder = self.model.get_encoder()
-            if self._reads_text:
-                read = encoder(sources, attention_mask=mask.long())[0]
+            if self._cache is None:
+                read = self._read(sources, mask)
             else:
-                read = encoder(sources.transpose(1, 2) if sources.dim() == 3 else sources)[0]
+                read = self._cache.read(self.model.get_encoder(), sources, mask, self._read)
             if self._headed[0] is not self.model and read.shape[2] != self.state_size:
                 read = self.model.enc_to_dec_proj(read)  # a pair of models of different widths
             # What is heard or seen has one length for all rows: the library's features are padded with silence.
@@ -232,6 +240,15 @@ class HuggingFaceActor(Actor):
                 hidden, cache, cross = self._run(start, (), given)
             read = read if self._computes_again else read[:, :, :0]
             return start._replace(read=read, cross=cross, given=cache, hidden=hidden[:, -1])
+
+    def _read(self, sources: Tensor, mask: Tensor) -> Tensor:
+        """Run the encoder."""
+        encoder = self.model.get_encoder()
+        if self._reads_text:
+            read: Tensor = encoder(sources, attention_mask=mask.long())[0]
+        else:
+            read = encoder(sources.transpose(1, 2) if sources.dim() == 3 else sources)[0]
+        return read
 
     def _read_prompt(self, sources: Tensor, mask: Tensor, seed: Shared[int | None]) -> Memory:
         """Run over prompts, moved to the right so that the last token of each stands last."""
@@ -273,17 +290,14 @@ class HuggingFaceActor(Actor):
 
     def _decoder_of(self, memory: Memory) -> Decoder | None:
         """Return what steps without the library where nothing is learnt from the steps; None: the library steps."""
-        if torch.is_grad_enabled() or torch.is_autocast_enabled(memory.hidden.device.type):
+        narrow = torch.is_autocast_enabled(memory.hidden.device.type) or products.are_asked_for()
+        if narrow or torch.is_grad_enabled():
             return None
         return memory.own_step.content.decoder()
 
     def logits(self, state: State) -> Tensor:
         """Return what the head says of states, [B, V]."""
-        decoder = state.decoder.content
-        if decoder is None or torch.is_grad_enabled():
-            return self._say(state.hidden, state.is_first)
-        said = decoder.say(state.hidden)
-        return said if self._begins_freely else said + state.is_first[:, None] * self._never_first
+        return self._say(state.hidden, state.is_first, None if torch.is_grad_enabled() else state.decoder.content)
 
     def view(self, state: State) -> Tensor:
         """Return the last hidden state [B, H]."""
@@ -310,14 +324,9 @@ class HuggingFaceActor(Actor):
         head = self._headed[0].get_output_embeddings()
         return None if head is None else head.weight
 
-    def _say(self, hidden: Tensor, is_first: Tensor) -> Tensor:
+    def _say(self, hidden: Tensor, is_first: Tensor, decoder: Decoder | None = None) -> Tensor:
         """Return logits [N, V] of hidden states [N, H], of which some stand before the first free token."""
-        head = read_head(self._headed[0])
-        if head is None:
-            logits = run_head(self._headed[0], self._body[0], hidden) + self._never
-        else:
-            bias = self._never if head.bias is None else head.bias + self._never
-            logits = linear(hidden if head.scale == 1 else hidden * head.scale, head.weight, bias)
+        logits = decoder.say(hidden) if decoder else say(self._headed[0], self._body[0], hidden, self._never)
         return logits if self._begins_freely else logits + is_first[:, None] * self._never_first
 
     def _run_whole(self, memory: Memory, tokens: Tensor) -> Tensor:

@@ -16,7 +16,9 @@ from peft.tuners.lora import Linear as AdaptedLinear
 from torch import Tensor, nn
 
 from seqcritic.models.hf.decoder import Decoder, Layer, Linear, Norm
+from seqcritic.models.hf.narrow_layers import NarrowLinear
 
+USUAL = (nn.Linear, NarrowLinear)
 PLAIN_HEADS = ("m2m_100", "whisper", "mt5", "gpt2", "llama", "qwen2", "mistral", "opt", "bloom")
 BIASED_HEADS = ("bart", "mbart", "marian", "pegasus", "led")
 
@@ -32,7 +34,7 @@ class Head(NamedTuple):
 def read_head(headed: Any) -> Head | None:
     """Return the head of a model; None: it does more than this, or is not known."""
     layer, family = headed.get_output_embeddings(), headed.config.model_type
-    if type(layer) is not nn.Linear:
+    if type(layer) not in USUAL:
         return None
     if family in BIASED_HEADS:
         return Head(layer.weight, headed.final_logits_bias[0], 1.0)
@@ -89,7 +91,7 @@ def _linear(module: Any) -> Linear:
     if isinstance(module, AdaptedLinear) and not module.lora_variant:
         base = module.get_base_layer()
         added = sum(module.get_delta_weight(name) for name in module.active_adapters)
-    if type(base) is not nn.Linear:
+    if type(base) not in USUAL:
         raise _UnusualError
     return Linear(base.weight if added is None else base.weight + added, base.bias)
 

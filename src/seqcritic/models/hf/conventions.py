@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from transformers import ProcessorMixin
+
 from seqcritic.contracts.actor import SpecialTokens
-from seqcritic.data.codecs.huggingface import HuggingFaceCodec, TextForm, knows_languages, language_id
+from seqcritic.data.codecs.huggingface import HuggingFaceCodec, TextForm, is_whisper, knows_languages, language_id
+from seqcritic.data.codecs.huggingface_speech import HuggingFaceSpeechCodec
 from seqcritic.errors import UserError
+
+WHISPER = "whisper"  # what configs call it; of models that hear it is the one whose features have one length
 
 
 class Places(NamedTuple):
@@ -39,6 +44,10 @@ def given_tokens(config: Any, generation: Any, codec: HuggingFaceCodec | None) -
     start = generation.decoder_start_token_id
     if start is None:
         raise UserError("actor.pretrained: the model's generation config has no decoder_start_token_id")
+    if codec is not None and is_whisper(codec.tokenizer):
+        if getattr(generation, "is_multilingual", False) and codec.tokenizer.language is None:
+            raise UserError("actor.target_language: this Whisper knows several languages; say which one it is to write")
+        return list(codec.target_frame[0])  # start, language and task, no timestamps
     language = None if codec is None else codec.form.target_language
     if codec is not None and language is not None:
         token = language_id(codec.tokenizer, language)
@@ -54,12 +63,18 @@ def given_tokens(config: Any, generation: Any, codec: HuggingFaceCodec | None) -
 
 
 def make_codec(config: Any, generation: Any, tokenizer: Any, form: TextForm) -> HuggingFaceCodec:
-    """Return the codec of a tokenizer for the model of a config."""
-    special = special_tokens(generation)
+    """Return the codec of a tokenizer, of Whisper of its processor, for the model of a config."""
+    special, extractor = special_tokens(generation), None
+    if config.model_type == WHISPER:
+        if not isinstance(tokenizer, ProcessorMixin):
+            raise UserError("actor.pretrained: a model that hears needs its feature extractor; give WhisperProcessor")
+        tokenizer, extractor = tokenizer.tokenizer, tokenizer.feature_extractor
     end = tokenizer.eos_token_id
     if end in special.end:  # of several, references end as the tokenizer has it
         special = SpecialTokens((end, *(each for each in special.end if each != end)), special.padding, special.begin)
     num_tokens = int(text_config(config).vocab_size)
+    if extractor is not None:
+        return HuggingFaceSpeechCodec(tokenizer, special, num_tokens, extractor, form)
     return HuggingFaceCodec(tokenizer, special, num_tokens, bool(config.is_encoder_decoder), form)
 
 

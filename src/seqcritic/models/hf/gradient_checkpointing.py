@@ -7,6 +7,7 @@ and with the random numbers of the first time.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from transformers.cache_utils import Cache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from seqcritic.errors import UserError
+from seqcritic.models.products import are_asked_for, bfloat16_products
 
 
 def compute_layers_again(model: nn.Module) -> None:
@@ -39,13 +41,14 @@ def _again(kind: type[nn.Module]) -> Any:
                 cached = any(isinstance(each, Cache) for each in (*arguments, *named.values()))
                 if cached or not torch.is_grad_enabled():
                     return super().__call__(*arguments, **named)
-                was_training = self.training
+                was_training, products = self.training, bfloat16_products if are_asked_for() else nullcontext
 
                 def run(*arguments: Any, **named: Any) -> Any:
                     now = self.training
                     self.train(was_training)
                     try:
-                        return super(Again, self).__call__(*arguments, **named)
+                        with products():  # the backward pass, which runs this again, is not asked for narrow ones
+                            return super(Again, self).__call__(*arguments, **named)
                     finally:
                         self.train(now)
 

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache
 from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPastAndCrossAttentions
 
+from seqcritic.models import products
+from seqcritic.models.hf.architectures import read_head
 from seqcritic.models.hf.decoder import KeysAndValues
 
 
@@ -25,6 +27,16 @@ def cache_of(pairs: KeysAndValues) -> DynamicCache:
 def pairs_of(cache: Any) -> KeysAndValues:
     """Return the keys and values of a cache."""
     return tuple((layer.keys, layer.values) for layer in cache.layers)
+
+
+def say(headed: Any, body: nn.Module, hidden: Tensor, never: Tensor) -> Tensor:
+    """Return logits [N, V] of hidden states [N, H] with `never` [V] added: one product where the head is known."""
+    head = read_head(headed)
+    if head is None:
+        return run_head(headed, body, hidden) + never
+    bias = never if head.bias is None else head.bias + never
+    scaled = hidden if head.scale == 1 else hidden * head.scale
+    return products.linear(scaled, head.weight, bias)
 
 
 def run_head(headed: Any, body: nn.Module, hidden: Tensor) -> Tensor:

@@ -8,10 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSpeechSeq2Seq,
+    AutoTokenizer,
+    GenerationConfig,
+    WhisperProcessor,
+)
 from transformers.utils import logging
 
 from seqcritic.errors import UserError
+from seqcritic.models.hf.conventions import WHISPER
 from seqcritic.models.hf.settings import HuggingFaceSettings
 
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -30,9 +39,10 @@ def load_configs(settings: HuggingFaceSettings) -> tuple[Any, Any]:
 
 
 def load_tokenizer(settings: HuggingFaceSettings) -> Any:
-    """Return the model's tokenizer."""
+    """Return the model's tokenizer, of Whisper its processor: feature extractor and tokenizer."""
     place, setting = settings.tokenizer or settings.pretrained, "tokenizer" if settings.tokenizer else "pretrained"
-    return _load(AutoTokenizer.from_pretrained, place, f"actor.{setting}")
+    hears = load_configs(settings)[0].model_type == WHISPER
+    return _load((WhisperProcessor if hears else AutoTokenizer).from_pretrained, place, f"actor.{setting}")
 
 
 def load_pretrained(settings: HuggingFaceSettings) -> Any:
@@ -40,7 +50,8 @@ def load_pretrained(settings: HuggingFaceSettings) -> Any:
     place = settings.pretrained
     require_safetensors(place)
     config, _ = load_configs(settings)
-    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    kind: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    kind = AutoModelForSpeechSeq2Seq if config.model_type == WHISPER else kind
     with _quietly():
         return _load(kind.from_pretrained, place, "actor.pretrained", use_safetensors=True, dtype=torch.float32)
 

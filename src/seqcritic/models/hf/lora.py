@@ -22,16 +22,23 @@ try:
 except ImportError:
     raise UserError("actor.lora needs the extra 'hf': pip install 'seqcritic[hf]'") from None
 
+USUAL = {"whisper": ("q_proj", "v_proj")}  # beyond the models that peft itself has usual layers for
 
-def add_adapters(model: nn.Module, settings: LoraSettings, generator: torch.Generator) -> None:
-    """Put fresh adapters into a model; nothing but them is trained from now on. B is 0: at first nothing changes."""
+
+def add_adapters(model: Any, settings: LoraSettings, generator: torch.Generator, frozen: Iterable[str] = ()) -> None:
+    """Put fresh adapters into a model; nothing but them is trained from now on. B is 0: at first nothing changes.
+
+    A part that is `frozen` gets none.
+    """
     if any(isinstance(module, BaseTunerLayer) for module in model.modules()):
         raise UserError("actor.lora: the model has adapters already; load it anew, or leave lora out")
+    targets = settings.targets or USUAL.get(model.config.model_type)
     config = LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,  # type: ignore[arg-type]  # any number scales
         lora_dropout=settings.dropout,
-        target_modules=None if settings.targets is None else list(settings.targets),
+        target_modules=None if targets is None else list(targets),
+        exclude_modules=_names_in(model, model.get_encoder()) if "encoder" in frozen else None,
     )
     try:
         with torch.random.fork_rng():
@@ -39,10 +46,14 @@ def add_adapters(model: nn.Module, settings: LoraSettings, generator: torch.Gene
             inject_adapter_in_model(config, model)
     except ValueError as error:
         names = sorted({name.rpartition(".")[2] for name, each in model.named_modules() if isinstance(each, nn.Linear)})
-        wanted = "the usual layers" if settings.targets is None else f"'{', '.join(settings.targets)}'"
-        raise UserError(
-            f"actor.lora.targets: no layer of the model is called {wanted}; its linear layers: {', '.join(names)}"
-        ) from error
+        fault = f"no layer of the model is called '{', '.join(targets)}'" if targets else "none are usual for the model"
+        raise UserError(f"actor.lora.targets: {fault}; its linear layers: {', '.join(names)}") from error
+
+
+def _names_in(model: nn.Module, part: nn.Module) -> list[str]:
+    """Return the full names of the linear layers within a part of a model."""
+    inside = {id(module) for module in part.modules()}
+    return [name for name, module in model.named_modules() if id(module) in inside and isinstance(module, nn.Linear)]
 
 
 def merge_adapters(model: nn.Module) -> None:

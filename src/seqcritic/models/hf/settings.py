@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
+from transformers import ProcessorMixin
 
 from seqcritic.contracts.parts import ActorSettings
 from seqcritic.data.codecs.huggingface import TextForm
@@ -39,7 +40,12 @@ class HuggingFaceSettings(ActorSettings):
         False, description="compute each layer's states again in the backward pass instead of keeping them"
     )
     lora: LoraSettings | None = Field(None, description="train low-rank adapters alone; null: all weights")
-    freeze: tuple[Literal["encoder", "embeddings"], ...] = Field((), description="parts that are not trained")
+    freeze: tuple[Literal["encoder", "embeddings"], ...] = Field(
+        (), description="parts that are not trained, nor given adapters"
+    )
+    encoder_cache: Literal["float32", "float16"] | None = Field(
+        None, description="keep what a frozen encoder makes of each source on disk, in this precision; null: do not"
+    )
 
     @field_validator("pretrained", "tokenizer")
     @classmethod
@@ -65,10 +71,11 @@ def described(
     form: TextForm,
     lora: LoraSettings | None,
     frozen: tuple[str, ...],
-    gradient_checkpointing: bool,
+    switches: dict[str, Any],
 ) -> HuggingFaceSettings | None:
     """Return the section of settings that loads a model again; None for one that was loaded from nowhere."""
-    place, tokenizer_place = model.name_or_path, "" if tokenizer is None else tokenizer.name_or_path
+    own = tokenizer.tokenizer if isinstance(tokenizer, ProcessorMixin) else tokenizer
+    place, tokenizer_place = model.name_or_path, "" if own is None else own.name_or_path
     if not place or not tokenizer_place:
         return None
     return HuggingFaceSettings.model_validate(
@@ -79,8 +86,8 @@ def described(
             "source_prefix": form.source_prefix,
             "source_language": form.source_language,
             "target_language": form.target_language,
-            "gradient_checkpointing": gradient_checkpointing,
             "lora": lora,
             "freeze": frozen,
         }
+        | switches
     )

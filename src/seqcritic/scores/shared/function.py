@@ -62,6 +62,7 @@ class FunctionScore(MeanOfSentences, TextScore):
         """Return f of each row, the best over references unless f takes all of them."""
         if self.takes_all_references:
             return self._call([(row, list(row.references)) for row in rows])
+        # One call for all references of all rows; the best of each row is picked afterwards.
         found = iter(self._call([(row, text) for row in rows for text in row.references]))
         return [max(next(found) for _ in row.references) for row in rows]
 
@@ -102,11 +103,13 @@ class FunctionScore(MeanOfSentences, TextScore):
         given = {SOURCES[self.takes_lists]: sources} if self.reads_sources else {}
         try:
             return self.function(predictions, references, **given)
+        # A script that calls sys.exit within a function would end the training without a word.
         except (Exception, SystemExit) as error:
             raise UserError(f"score function {name_of(self.function)} failed {_tell(pairs)}: {error!r}") from error
 
     def _number(self, value: object, pair: ScoredPair) -> float:
         name = name_of(self.function)
+        # Metrics of neural libraries return tensors of one number.
         value = value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
         if not isinstance(value, Real):
             raise UserError(f"score function {name} returned {type(value).__name__}, not a number, {_tell([pair])}")

@@ -22,7 +22,7 @@ def token_matches(predictions: Tensor, references: Tensor, reference_lengths: Te
     return (predictions[:, :, None] == references[:, None, :]) & known[:, None, :]
 
 
-def equal_places(references: Tensor, reference_lengths: Tensor, unknown: int | None) -> Tensor:
+def equal_positions(references: Tensor, reference_lengths: Tensor, unknown: int | None) -> Tensor:
     """Return [B, R, U, R · U], True where two positions of references [B, R, U] hold one token that can be matched."""
     positions = torch.arange(references.shape[2], device=references.device)
     known = (positions < reference_lengths[:, :, None]).flatten(1)
@@ -34,7 +34,7 @@ def equal_places(references: Tensor, reference_lengths: Tensor, unknown: int | N
 
 
 def tokens_of_all(batch: Scorable, of_reference: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Return [B, R, T, R · U + 1] what each reference says of every token of all references, and of one in none.
+    """Return a table [B, R, T, R · U + 1]: by each reference an entry of every token of any, and of another.
 
     `of_reference` takes references [B, U] and their lengths [B] and returns what they say of their own tokens and,
     last, of a token they lack [B, T, U + 1].
@@ -45,12 +45,10 @@ def tokens_of_all(batch: Scorable, of_reference: Callable[[Tensor, Tensor], Tens
         return tables[0][:, None]
     tokens, width = batch.references.flatten(1), batch.references.shape[2]  # [B, R · U]
     positions = torch.arange(width, device=tokens.device)
-    counted = (positions < batch.reference_lengths[:, :, None]).flatten(1)
+    mask = (positions < batch.reference_lengths[:, :, None]).flatten(1)
     found = []
     for (references, lengths), table in zip(pairs, tables, strict=True):
-        equal = (
-            (tokens[:, :, None] == references[:, None]) & counted[:, :, None] & (positions < lengths[:, None])[:, None]
-        )
+        equal = (tokens[:, :, None] == references[:, None]) & mask[:, :, None] & (positions < lengths[:, None])[:, None]
         # Equal tokens have equal entries, so that the first will do.
         columns = torch.where(equal.any(dim=2), equal.int().argmax(dim=2), width)
         columns = torch.nn.functional.pad(columns, (0, 1), value=width)

@@ -1,6 +1,6 @@
 """n-grams of predictions in their references, for all prefixes and a whole batch at once.
 
-Nothing is recounted from prefix to prefix. The n-gram starting at a place of the prediction is correct if it occurs
+Nothing is recounted from prefix to prefix. The n-gram starting at a position of the prediction is correct if it occurs
 earlier in the prediction less often than in the reference, which clips the counts; a running sum does the rest. Two
 n-grams are equal if their first and their last n − 1 tokens are, so equality grows from tokens to longer ones by one
 `and` of shifted tables: exact for any vocabulary, without numbering n-grams.
@@ -26,8 +26,8 @@ def all_matches(batch: Scorable, unknown: int | None) -> Tensor:
     return torch.stack([token_matches(batch.predictions, *pair, unknown) for pair in pairs], dim=1)
 
 
-def counted_ngrams(predictions: Tensor, matches: Tensor, max_order: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield for n = 1, 2, … how often the n-gram at each place t stands before [B, T − n + 1], and in each reference
+def matched_ngrams(predictions: Tensor, matches: Tensor, max_order: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield for n = 1, 2, … how often the n-gram at each position t stands before [B, T − n + 1], and in each reference
     [B, R, T − n + 1].
 
     The matches [B, R, T, U] are those of the single tokens.
@@ -50,7 +50,7 @@ def correct_counts(predictions: Tensor, matches: Tensor, max_order: int) -> list
 
     An n-gram is correct as often as it stands in the reference that has most of it.
     """
-    ngrams = counted_ngrams(predictions, matches, max_order)
+    ngrams = matched_ngrams(predictions, matches, max_order)
     num_steps = predictions.shape[1]
     return [sum_prefixes(before < found.amax(dim=1), num_steps) for before, found in ngrams]
 

@@ -26,8 +26,8 @@ COUNTED = re.compile("[a-z0-9]")
 def rouge_scores(common: Tensor, units: Tensor, reference_units: Tensor, scale: Tensor) -> Tensor:
     """Return |Y| · ROUGE from what predictions of so many units have in common with references; `scale` is |Y|."""
     # Nothing against nothing has no units to divide by: 0 in common makes it 0.
-    counted = (units + reference_units).clamp(min=1)
-    return (scale * 2 * common.to(torch.float64) / counted).to(torch.get_default_dtype())
+    num_units = (units + reference_units).clamp(min=1)
+    return (scale * 2 * common.to(torch.float64) / num_units).to(torch.get_default_dtype())
 
 
 class UnknownTokens:
@@ -38,7 +38,7 @@ class UnknownTokens:
         self._unknown_word = unknown_word
 
     def tokenize(self, text: str) -> list[str]:
-        """Return the tokens of what stands between unknown words, and these."""
+        """Return the tokens of a text; every unknown word is a token of its own."""
         first, *others = (self._tokenize(part) for part in text.split(self._unknown_word))
         return first + [token for part in others for token in (self._unknown_word, *part)]
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqcritic.contracts.score import Scorable, hold_last
-from seqcritic.scores.shared.matching import equal_places
-from seqcritic.scores.shared.ngrams import all_matches, counted_ngrams, extending_counts, sum_prefixes
+from seqcritic.scores.shared.matching import equal_positions
+from seqcritic.scores.shared.ngrams import all_matches, extending_counts, matched_ngrams, sum_prefixes
 from seqcritic.scores.shared.rouge import RougeScore, rouge_scores
 
 
@@ -35,7 +35,7 @@ class RougeNScore(RougeScore):
     def lookahead(self, batch: Scorable) -> Tensor:
         """Return R [B, T, R · U + 1] of the prefixes with one token more, made as long as the shortest reference."""
         matches = all_matches(batch, self.unknown)
-        alike = equal_places(batch.references, batch.reference_lengths, self.unknown)
+        alike = equal_positions(batch.references, batch.reference_lengths, self.unknown)
         more = extending_counts(batch.predictions, alike, matches, self.order)[-1]
         common = self._common(batch, matches)[:, :, :-1, None] + pad(more, (0, 1))  # [B, R, T, R · U + 1]
         steps = torch.arange(1, batch.predictions.shape[1] + 1, device=common.device)[:, None]
@@ -45,7 +45,7 @@ class RougeNScore(RougeScore):
 
     def _common(self, batch: Scorable, matches: Tensor) -> Tensor:
         """Return the clipped counts [B, R, T + 1] of n-grams that prefixes have in common with each reference."""
-        *_, (before, found) = counted_ngrams(batch.predictions, matches, self.order)
+        *_, (before, found) = matched_ngrams(batch.predictions, matches, self.order)
         return sum_prefixes(before[:, None] < found, batch.predictions.shape[1])
 
     def _units(self, lengths: Tensor) -> Tensor:

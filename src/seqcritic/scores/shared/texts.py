@@ -29,7 +29,7 @@ def as_compared(
     lowercase: bool,
     sources: Sequence[str] | None = None,
 ) -> list[Compared]:
-    """Each prediction with what it is compared with, in lower case where case is left out; sources are as they are."""
+    """Pair each prediction with its references and source; all but sources in lower case if case is left out."""
     read = sources if sources is not None else [None] * len(predictions)
     rows = [
         Compared(prediction, all_of(own), source)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from seqcritic.commands import arriving_lines
 from seqcritic.errors import UserError
-from seqcritic.training.streaming import arriving_lines
 
 
 @pytest.fixture

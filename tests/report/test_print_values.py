@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from seqcritic.analysis.show import print_values
+from seqcritic.report.terminal import print_values
 from seqcritic.report.values import END, Candidate, Step, ValueTable
 
 

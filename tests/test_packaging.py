@@ -1,0 +1,36 @@
+"""What messages and pages advise to install can be installed; the version stands in one form everywhere."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_extras_that_are_advised_exist():
+    places = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    advised = {
+        (name, path.name)
+        for path in places
+        for names in re.findall(r"seqcritic\[([a-z0-9,-]+)\]", path.read_text(encoding="utf-8"))
+        for name in names.split(",")
+    }
+    assert {"hf", "rouge", "prepare", "ray"} <= {name for name, _ in advised}
+    assert [pair for pair in sorted(advised) if pair[0] not in PROJECT["optional-dependencies"]] == []
+
+
+def test_every_tracker_and_cluster_has_its_extra():
+    from seqcritic.training.trackers import TRACKERS
+
+    assert {*TRACKERS, "ray"} <= PROJECT["optional-dependencies"].keys()
+    # They are heavy, and what they do is tested with fakes.
+    heavy = ("wandb", "mlflow", "ray")
+    assert not any(name in requirement for requirement in PROJECT["optional-dependencies"]["dev"] for name in heavy)
+
+
+def test_one_version():
+    [cited] = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert cited == PROJECT["version"]
