@@ -21,6 +21,7 @@ from typing import Any
 import actor_critic_step
 import beam_speed
 import greedy_evaluation
+import huggingface_speed
 import matrix_products
 import narrow_products
 import reinforce_step
@@ -41,6 +42,7 @@ CLAIMS: dict[str, Callable[[Session], list[Row]]] = {
         beam_speed,
         greedy_evaluation,
         step_memory,
+        huggingface_speed,
         narrow_products,
     )
 }

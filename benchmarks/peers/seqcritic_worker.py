@@ -10,6 +10,7 @@ import torch
 
 from matrix_shapes import Products, layers_of
 from our_huggingface import Work
+from our_marian import HuggingFaceDecoding, HuggingFaceTraining
 from our_training import NEVER, Training, batch_of, settings_of
 from recipe_evaluation import Evaluation, RecipeTraining
 from seqcritic.data.vocabulary import END
@@ -114,5 +115,7 @@ if __name__ == "__main__":
             "hf-sampling": Work,
             "recipe-training": RecipeTraining,
             "recipe-evaluation": Evaluation,
+            "huggingface-training": HuggingFaceTraining,
+            "huggingface-decoding": HuggingFaceDecoding,
         }
     )

@@ -36,7 +36,13 @@ EOLE = Peer(
     (*NEEDED, "huggingface_hub", "pydantic", "rich", "safetensors", "tokenizers", "torch-optimi"),
     ("eole==0.6.4",),
 )
-PEERS = {peer.name: peer for peer in (JOEY_NMT, OPENNMT, EOLE)}
+# CTranslate2 beside the library whose models it converts.
+HUGGING_FACE = Peer(
+    "huggingface",
+    "transformers 5.23.0",
+    ("transformers==5.23.0", "accelerate==1.15.0", "numpy==2.4.6", "ctranslate2==4.8.5"),
+)
+PEERS = {peer.name: peer for peer in (JOEY_NMT, OPENNMT, EOLE, HUGGING_FACE)}
 
 
 def python_of(peer: Peer, cache: Path, report: Callable[[str], None] = print) -> Path:

@@ -173,6 +173,9 @@ class Actor(nn.Module, ABC):
     """Names of weights that nothing trains: copies of the actor share them, checkpoints hold `untrained_digest`."""
     untrained_digest: bytes = b""
     """A hash of these weights, by which a checkpoint knows them again."""
+    can_be_sharded: ClassVar[bool] = False
+    """Whether it computes by its parameters alone, asked for anew at every call, so that others may hold parts of them
+    between updates (training/sharding.py)."""
     exports_itself: ClassVar[bool] = False
     """Whether `save_pretrained` writes a folder that another library loads."""
     Settings: ClassVar[type[ActorSettings] | None] = None

@@ -114,7 +114,8 @@ def draw_tokens(actor: Actor, memory: Memory, maximum_lengths: Tensor, numbers: 
 
     def pick(logits: Tensor, rows: Tensor, step: int) -> Tensor:
         distribution = torch.softmax(logits, dim=1)
-        if not bool(torch.isfinite(distribution).all()):
+        # A logit that is infinite or no number makes all probabilities of its row so: the first of each tells.
+        if not bool(torch.isfinite(distribution[:, 0]).all()):
             raise NonFiniteError("a probability of the sampling actor is not finite")
         return choose(distribution, numbers[step, rows])
 

@@ -138,6 +138,11 @@ class TrainingSettings(Section):
     snapshot_every: Positive | None = Field(
         None, description="keep actor and critic of evaluations at every so many updates of phases.train (snapshots/)"
     )
+    shard: bool = Field(
+        False,
+        description="spread a pretrained actor's weights, gradients and optimiser over the processes of torchrun, each "
+        "of which gathers the weights for an update; for models that outgrow one device",
+    )
     tracker: Literal["tensorboard", "wandb", "mlflow"] | None = Field(
         None, description="a program that is told what metrics.jsonl holds; each needs the extra of its name"
     )

@@ -22,6 +22,7 @@ from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.networks import untrained_names
 from seqcritic.errors import UserError
 from seqcritic.files import MISMATCH, digest, seal, sync_folder, unseal, write_synced
+from seqcritic.training.sharding import gather, spread
 
 FORMAT = "seqcritic-checkpoint-1"
 KEPT = 2
@@ -115,6 +116,11 @@ def weights_of(network: nn.Module) -> dict[str, Tensor]:
     What else a network keeps, running means for example, is among them; what it makes anew by itself is not. Of weights
     that nothing trains there is a digest.
     """
+    return {name: gather(tensor) for name, tensor in _own_weights(network).items()}
+
+
+def _own_weights(network: nn.Module) -> dict[str, Tensor]:
+    """Return the tensors themselves, which may be parts of what is spread over processes."""
     kept, untrained = network.state_dict(), untrained_names(network)
     parameters = {name: each.detach() for name, each in network.named_parameters() if name not in untrained}
     if isinstance(network, Actor) and untrained:
@@ -129,7 +135,7 @@ def checksum_of(network: nn.Module) -> float:
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor], place: str) -> None:
     """Load weights that must fit exactly; `place` names them where they do not."""
-    expected = weights_of(network)
+    expected = _own_weights(network)
     wrong = sorted(
         set(expected) ^ set(weights)
         | {name for name in set(expected) & set(weights) if expected[name].shape != weights[name].shape}
@@ -146,7 +152,7 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], place: str) 
         )
     for name, tensor in expected.items():
         # In place: optimisers and tied layers hold these very tensors.
-        tensor.copy_(weights[name])
+        tensor.copy_(spread(weights[name], tensor))
 
 
 class CheckpointFolder:
@@ -177,7 +183,7 @@ class CheckpointFolder:
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Return an optimiser's state as named tensors."""
     return {
-        f"{index}.{key}": torch.as_tensor(value)
+        f"{index}.{key}": gather(torch.as_tensor(value))
         for index, entries in optimiser.state_dict()["state"].items()
         for key, value in entries.items()
         if value is not None  # as SGD without momentum keeps it
@@ -186,10 +192,11 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Restore what optimiser_tensors returned."""
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         index, _, key = name.partition(".")
-        state.setdefault(int(index), {})[key] = tensor
+        state.setdefault(int(index), {})[key] = spread(tensor, parameters[int(index)])
     # Groups hold the learning rate, which is set at every update: they need not be stored.
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 

@@ -19,6 +19,7 @@ from seqcritic.training.device import predicting
 from seqcritic.training.distributed import Processes
 from seqcritic.training.explained_variance import explained_variance
 from seqcritic.training.rewards import try_function
+from seqcritic.training.sharding import whole
 
 
 class HeldOut:
@@ -60,8 +61,13 @@ class HeldOut:
                 }
             return found.score
 
-        # All must see the same figure: stopping rules are decided by it in every process.
-        return self._processes.from_first(compute)
+        return self._by_first(compute)
+
+    def _by_first(self, compute: Callable[[], float]) -> float:
+        """Return what the first process computes; the others take part in gathering the weights it needs."""
+        with whole(self._networks.named().values()):
+            # All must see the same figure: stopping rules are decided by it in every process.
+            return self._processes.from_first(compute)
 
     def measures(self) -> dict[str, float]:
         """Return the other scores of the last evaluation as metrics.jsonl names them."""
@@ -75,17 +81,13 @@ class HeldOut:
     def explained_variance(self) -> float:
         """Return how much of the variance of returns the critic explains."""
         valid = self._examples("valid").batches
-        return self._processes.from_first(
-            lambda: explained_variance(self._networks, valid, self._settings, self._score)
-        )
+        return self._by_first(lambda: explained_variance(self._networks, valid, self._settings, self._score))
 
     def token_correlation(self) -> float:
         """Return how the critic's values of single tokens correlate with true ones."""
         actor, critic, valid = self._networks.actor, self._networks.critic, self._examples("valid").batches
         assert critic is not None, "asked for in its phase"
-        return self._processes.from_first(
-            lambda: token_correlation(actor, critic, self._score, valid, self._settings.seed)
-        )
+        return self._by_first(lambda: token_correlation(actor, critic, self._score, valid, self._settings.seed))
 
     @cached_property
     def signature(self) -> str:

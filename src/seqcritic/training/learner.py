@@ -31,6 +31,7 @@ from seqcritic.training.checkpoint import (
 )
 from seqcritic.training.device import choose_device, computing, require_memory, weight_type
 from seqcritic.training.distributed import Processes
+from seqcritic.training.sharding import gather, is_sharded, shard_actors, whole
 
 TensorGroups = dict[str, dict[str, Tensor]]
 MakeOptimiser = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -80,6 +81,8 @@ class Learner:
         # All copies too: a target network of another type would round differently from what it follows.
         for network in self.networks.named().values():
             network.to(self.device, weight)
+        if settings.training.shard:
+            shard_actors(self.networks.named().values(), self.device, self.processes.size)
         self.best_actor = self.actor_weights()
         self.optimisers: dict[str, torch.optim.Optimizer] = {}
         self.phase = ""
@@ -144,19 +147,22 @@ class Learner:
         total = sum(map(len, parts))
         summed: _Summed | None = None
         for part, outcomes in parts.items():
-            outcome = next(outcomes, None)
-            if outcome is None:
-                return None
-            if summed is None:
-                summed = _Summed()
-                for optimiser in self.optimisers.values():
-                    optimiser.zero_grad(set_to_none=True)
-            measurements = {name: value.item() for name, value in outcome.measurements.items()}
-            # Before backward and before the optimiser: a step with a number that is not finite cannot be taken back.
-            strange = [name for name, value in measurements.items() if not math.isfinite(value)]
-            _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
-            weight = len(part) / total
-            outcome.loss.backward(torch.full_like(outcome.loss, weight))  # type: ignore[no-untyped-call]
+            with whole(self.networks.named().values()):
+                outcome = next(outcomes, None)
+                if outcome is None:
+                    return None
+                if summed is None:
+                    summed = _Summed()
+                    for optimiser in self.optimisers.values():
+                        optimiser.zero_grad(set_to_none=True)
+                measurements = {name: value.item() for name, value in outcome.measurements.items()}
+                # Before backward and before the optimiser: a step with a number that is not finite cannot be undone.
+                strange = [name for name, value in measurements.items() if not math.isfinite(value)]
+                _require_finite(f"the loss ({', '.join(strange)})" if strange else "the loss", outcome.loss)
+                weight = len(part) / total
+                # PyTorch averages the gradients of what is spread, as if all processes had equally many examples.
+                scale = self.processes.size * total / part.total if self.settings.training.shard else 1.0
+                outcome.loss.backward(torch.full_like(outcome.loss, weight * scale))  # type: ignore[no-untyped-call]
             summed.add(measurements, outcome.observations, weight)
         return summed
 
@@ -165,7 +171,7 @@ class Learner:
         assert self.method is not None, "a phase has begun"
         # After backward, so that processes wait for each other once an update.
         measurements = self.processes.average(summed.measurements, shard.fraction)
-        self.processes.average_gradients((self.networks[name] for name in self.optimisers), shard.fraction)
+        self._average_gradients(shard)
         for name in self.optimisers:
             # Each network by its own norm: the critic's large gradient at the beginning must not shrink the actor's.
             measurements[f"{name}_gradient_norm"] = self._clip(name)
@@ -199,6 +205,14 @@ class Learner:
                 return
             yield outcome
 
+    def _average_gradients(self, shard: Shard) -> None:
+        """Make the gradients those of the whole batch; those of what is spread are already."""
+        trained = [self.networks[name] for name in self.optimisers]
+        fraction = 1 / self.processes.size if self.settings.training.shard else shard.fraction
+        replicated = [network for network in trained if not is_sharded(network)]
+        if replicated:
+            self.processes.average_gradients(replicated, fraction)
+
     def tensors(self) -> TensorGroups:
         """Return everything as named tensors; `actor` is the best actor so far, for whoever loads the folder."""
         state = {
@@ -220,6 +234,13 @@ class Learner:
             groups["method"] = method_state
         return groups | {"generator": {"sampling": self.generator.get_state()}}
 
+    def tensors_in_first(self) -> TensorGroups | None:
+        """Return the same in the first process, None in the others, which help to gather what is spread over all."""
+        if not self.processes.is_first and not self.settings.training.shard:
+            return None
+        tensors = self.tensors()
+        return tensors if self.processes.is_first else None
+
     def load_tensors(self, groups: TensorGroups, place: str) -> None:
         """Restore what `tensors` returned, the phase having been started."""
         for name, network in self.networks.named().items():
@@ -237,10 +258,11 @@ class Learner:
         parameters = list(self.networks[name].parameters())
         # Only what has a gradient: a frozen or unused weight has none and would count as zero anyway.
         norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
-        _require_finite(f"the gradient of the {name}", norm)
-        if limit is not None and norm.item() > limit:
+        found = gather(norm)
+        _require_finite(f"the gradient of the {name}", found)
+        if limit is not None and found.item() > limit:
             nn.utils.clip_grads_with_norm_(parameters, limit, norm)
-        return norm.item()
+        return found.item()
 
     def _update_target_networks(self) -> None:
         for spec, online in self._copies():
@@ -254,6 +276,11 @@ class Learner:
         for spec in self.settings.method.networks:
             if spec.copy_of is not None:
                 yield spec, spec.copy_of
+
+
+def exported(tensors: TensorGroups) -> TensorGroups:
+    """Return what others load of a learner's state: the best actor, the last critic."""
+    return {name: group for name, group in tensors.items() if name in ("actor", "critic")}
 
 
 @dataclass

@@ -30,7 +30,7 @@ from seqcritic.training.checkpoint import (
 from seqcritic.training.distributed import Processes
 from seqcritic.training.explained_variance import warning
 from seqcritic.training.held_out import HeldOut
-from seqcritic.training.learner import Learner, MakeOptimiser, TensorGroups, adam
+from seqcritic.training.learner import Learner, MakeOptimiser, adam, exported
 from seqcritic.training.model import CHECKPOINTS_FOLDER, MODEL_FOLDER, SNAPSHOTS_FOLDER
 from seqcritic.training.parts import Parts
 from seqcritic.training.phases import in_updates, learning_rate, planned_phases, reason_to_end, update_cost
@@ -159,7 +159,7 @@ class Run:
                 bar.update(progress.update, self._news, loss_terms(self._log(phase)) if due else None, now=due)
                 # Between updates, the only points at which all state is whole.
                 self._handle_signal()
-                if time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds:
+                if self._save_is_due():
                     self._save()
 
     def _update(self, phase: str, rules: PhaseSettings, cost: float) -> None:
@@ -301,32 +301,36 @@ class Run:
     def _handle_own_signal(self) -> None:
         """Checkpoint and leave when this process, for which the others wait, is asked to stop."""
         number = self.processes.stop_signal()
-        if number is not None:
+        if number is not None and not self.settings.training.shard:  # whose checkpoints need all, after an update
             self._save()
             raise self._interrupted(number)
 
     def _interrupted(self, number: int) -> Interrupted:
         return Interrupted(number, f"stopped; the same command resumes from {self.checkpoints.latest()}")
 
+    def _save_is_due(self) -> bool:
+        """Whether it is time for a checkpoint; what is spread over processes is gathered by all of them or none."""
+        due = time.monotonic() - self._saved_at >= self.settings.training.checkpoint_seconds
+        return bool(self.processes.from_first(lambda: float(due))) if self.settings.training.shard else due
+
     def _save(self) -> None:
-        """Write a checkpoint; every process holds the same state, so the first does it for all."""
-        if not self.processes.is_first:
+        """Write a checkpoint; every process holds or gathers the same state, so the first does it for all."""
+        tensors = self.learner.tensors_in_first()
+        if tensors is None:
             return
         kept = {"kept": self.kept.tensors()} if self.kept.size > 1 else {}
-        self.checkpoints.write(self.learner.tensors() | kept, self._told())
+        self.checkpoints.write(tensors | kept, self._told())
         self._saved_at = time.monotonic()
         self._tell("on_checkpoint", self.checkpoints.latest())
 
     def _keep_snapshot(self, phase: str) -> None:
         """Keep the present networks as a model folder where settings ask for it, for `diagnose`."""
         every = self.settings.training.snapshot_every
-        if phase == "train" and every is not None and self.progress.update % every == 0 and self.processes.is_first:
-            groups = self._exported() | {"actor": self.learner.actor_weights()}
-            write_folder(self.folder / SNAPSHOTS_FOLDER / f"{self.progress.update:08d}", groups, self._told())
-
-    def _exported(self) -> TensorGroups:
-        """Return what others load: the best actor, the last critic."""
-        return {name: group for name, group in self.learner.tensors().items() if name in ("actor", "critic")}
+        if phase == "train" and every is not None and self.progress.update % every == 0:
+            tensors, actor = self.learner.tensors_in_first(), self.learner.actor_weights()
+            if tensors is not None:
+                groups = exported(tensors) | {"actor": actor}
+                write_folder(self.folder / SNAPSHOTS_FOLDER / f"{self.progress.update:08d}", groups, self._told())
 
     def _restore(self) -> bool:
         """Load the newest checkpoint, if there is one."""
@@ -389,6 +393,6 @@ class Run:
         """Mark the run finished and export what others load: the best actor, the last critic."""
         self.progress.finished = True
         self._save()
-        if not self.processes.is_first:
-            return
-        write_folder(self.folder / MODEL_FOLDER, self._exported(), self._told())
+        tensors = self.learner.tensors_in_first()
+        if tensors is not None:
+            write_folder(self.folder / MODEL_FOLDER, exported(tensors), self._told())

@@ -24,16 +24,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import torch
-from torch import Tensor, nn
-from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
-from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPastAndCrossAttentions
+from torch import Tensor
+from transformers.cache_utils import Cache, EncoderDecoderCache
 
-from seqcritic.contracts.actor import Actor
+from seqcritic.contracts.actor import Actor, Searcher
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.parts import ActorSettings
 from seqcritic.contracts.registry import register_actor
 from seqcritic.data.codecs.huggingface import HuggingFaceCodec, TextForm
 from seqcritic.errors import UserError
+from seqcritic.models import products
+from seqcritic.models.hf.architectures import OwnStep
 from seqcritic.models.hf.conventions import (
     given_tokens,
     has_dropout,
@@ -42,16 +43,18 @@ from seqcritic.models.hf.conventions import (
     special_tokens,
     text_config,
 )
+from seqcritic.models.hf.decoder import Decoder, KeysAndValues, RowsAttention, hide
 from seqcritic.models.hf.encoder_cache import EncoderCache, KeptAs
 from seqcritic.models.hf.gradient_checkpointing import compute_layers_again
+from seqcritic.models.hf.library_calls import cache_of, pairs_of, say
 from seqcritic.models.hf.load import load_configs, load_pretrained, load_tokenizer, require_safetensors
 from seqcritic.models.hf.lora import add_adapters, digest_weights, merge_adapters, stop_training
 from seqcritic.models.hf.narrow_layers import replace_layers
+from seqcritic.models.hf.searcher import BeamSearcher
 from seqcritic.models.hf.settings import HuggingFaceSettings, LoraSettings, described
 from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.rows import Shared
 
-KeysAndValues = tuple[tuple[Tensor, Tensor], ...]  # [B, heads, length, size] each, one pair a layer
 NEVER = -1e9  # the logit of a token that must not be drawn: finite, as the contract asks
 
 
@@ -65,6 +68,7 @@ class Memory(NamedTuple):
     given: KeysAndValues  # of what is always given before the first free token
     hidden: Tensor  # [B, H], the state that says the first free token
     seed: Shared[int | None]  # of dropout; None: none
+    own_step: Shared[OwnStep]
 
 
 class State(NamedTuple):
@@ -73,6 +77,7 @@ class State(NamedTuple):
     cache: KeysAndValues
     hidden: Tensor  # [B, H]
     is_first: Tensor  # [B], True before the first free token
+    decoder: Shared[Decoder | None]  # what steps in place of the library, held as long as steps are taken
 
 
 @register_actor("huggingface")
@@ -80,6 +85,7 @@ class HuggingFaceActor(Actor):
     """A pretrained generative model: `AutoModelForSeq2SeqLM`, `AutoModelForCausalLM`, Whisper and their like."""
 
     repeats_masks = False
+    can_be_sharded = True
     exports_itself = True
     Settings = HuggingFaceSettings
     settings: HuggingFaceSettings | None = None
@@ -138,6 +144,7 @@ class HuggingFaceActor(Actor):
         self.register_buffer("_never", self._mark(self._suppressed(generation.suppress_tokens)), persistent=False)
         first = list(generation.begin_suppress_tokens or ())
         self.register_buffer("_never_first", self._mark(first), persistent=False)
+        self._begins_freely = not first
         self._has_dropout = has_dropout(model.config) or (adapters is not None and adapters.dropout > 0)
         self._computes_again = gradient_checkpointing
         if gradient_checkpointing:
@@ -228,11 +235,11 @@ class HuggingFaceActor(Actor):
             # What is heard or seen has one length for all rows: the library's features are padded with silence.
             seen = mask if self._reads_text else mask.new_ones(read.shape[:2], dtype=torch.bool)
             given = torch.tensor(self.prefix, device=sources.device).expand(len(read), -1)
-            start = Memory(seen, read, (), (), read[:, 0, :0], seed)
+            start = Memory(seen, read, (), (), read[:, 0, :0], seed, Shared(OwnStep(self.model, self._never)))
             with self._not_learning():
                 hidden, cache, cross = self._run(start, (), given)
             read = read if self._computes_again else read[:, :, :0]
-            return Memory(seen, read, cross, cache, hidden[:, -1], seed)
+            return start._replace(read=read, cross=cross, given=cache, hidden=hidden[:, -1])
 
     def _read(self, sources: Tensor, mask: Tensor) -> Tensor:
         """Run the encoder."""
@@ -249,25 +256,48 @@ class HuggingFaceActor(Actor):
         positions = (torch.arange(length, device=mask.device) + mask.sum(dim=1, keepdim=True)) % length
         sources, mask = sources.gather(1, positions), mask.gather(1, positions)
         read = sources[:, :, None] if self._computes_again else sources[:, :, None][:, :, :0]
-        start = Memory(mask, read, (), (), mask[:, :0], seed)
+        start = Memory(mask, read, (), (), mask[:, :0], seed, Shared(OwnStep(self.model, self._never)))
         with self._not_learning():
             hidden, cache, _ = self._run(start, (), sources)
         return start._replace(given=cache, hidden=hidden[:, -1])
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first free token."""
-        return State(memory.given, memory.hidden, torch.ones_like(memory.mask[:, 0], dtype=torch.bool))
+        is_first = torch.ones_like(memory.mask[:, 0], dtype=torch.bool)
+        return State(memory.given, memory.hidden, is_first, Shared(self._decoder_of(memory)))
 
     def step(self, memory: Memory, state: State, tokens: Tensor) -> State:
         """Return the state after consuming tokens [B]."""
         if self._computes_again and torch.is_grad_enabled():
             raise UserError("actor.gradient_checkpointing: this method learns from single steps; leave it false")
-        hidden, cache, _ = self._run(memory, state.cache, tokens[:, None])
-        return State(cache, hidden[:, -1], torch.zeros_like(state.is_first))
+        is_first, decoder = torch.zeros_like(state.is_first), self._decoder_of(memory)
+        if decoder is None:
+            hidden, cache, _ = self._run(memory, state.cache, tokens[:, None])
+            return State(cache, hidden[:, -1], is_first, Shared(None))
+        position = state.cache[0][0].shape[2]
+        self._require_places(position + 1, self.places.target, "an answer")
+        attention = RowsAttention(decoder, state.cache, memory.cross, hide(memory.mask, state.hidden)[:, None, None])
+        hidden = decoder.read(tokens, position, attention)
+        return State(tuple(attention.grown), hidden, is_first, Shared(decoder))
+
+    def searcher(self, memory: Memory, width: int) -> Searcher:
+        """Return what beam search goes on with: hypotheses that never move, where the architecture is known."""
+        decoder = self._decoder_of(memory)
+        if decoder is None:
+            return super().searcher(memory, width)
+        first = None if self._begins_freely else self._never_first
+        return BeamSearcher(decoder, memory.given, memory.cross, memory.mask, memory.hidden, first, width)
+
+    def _decoder_of(self, memory: Memory) -> Decoder | None:
+        """Return what steps without the library where nothing is learnt from the steps; None: the library steps."""
+        narrow = torch.is_autocast_enabled(memory.hidden.device.type) or products.are_asked_for()
+        if narrow or torch.is_grad_enabled():
+            return None
+        return memory.own_step.content.decoder()
 
     def logits(self, state: State) -> Tensor:
         """Return what the head says of states, [B, V]."""
-        return self._say(state.hidden, state.is_first)
+        return self._say(state.hidden, state.is_first, None if torch.is_grad_enabled() else state.decoder.content)
 
     def view(self, state: State) -> Tensor:
         """Return the last hidden state [B, H]."""
@@ -294,20 +324,10 @@ class HuggingFaceActor(Actor):
         head = self._headed[0].get_output_embeddings()
         return None if head is None else head.weight
 
-    def _say(self, hidden: Tensor, is_first: Tensor) -> Tensor:
-        """Run the head, with all that the model does before and after it, on hidden states [N, H]."""
-        body, headed = self._body[0], self._headed[0]
-        # T5 scales what its head reads, Marian adds a bias, Gemma caps: all that stands in the model's own forward
-        # pass, so that runs, with the states in place of what its body would return.
-        answer = BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=hidden[:, None])
-        ids = torch.zeros(len(hidden), 1, dtype=torch.int64, device=hidden.device)
-        given: dict[str, Any] = {"input_ids": ids}
-        if headed is self.model and self.crosses:
-            given = {"decoder_input_ids": ids, "encoder_outputs": BaseModelOutput(last_hidden_state=hidden[:, None])}
-        with _returning(body, answer):
-            logits: Tensor = headed(**given, use_cache=False).logits[:, 0]
-        never = self._never + is_first[:, None] * self._never_first
-        return logits + never
+    def _say(self, hidden: Tensor, is_first: Tensor, decoder: Decoder | None = None) -> Tensor:
+        """Return logits [N, V] of hidden states [N, H], of which some stand before the first free token."""
+        logits = decoder.say(hidden) if decoder else say(self._headed[0], self._body[0], hidden, self._never)
+        return logits if self._begins_freely else logits + is_first[:, None] * self._never_first
 
     def _run_whole(self, memory: Memory, tokens: Tensor) -> Tensor:
         """Return hidden states [B, T, H] of one pass over all that is given and tokens [B, T], without a cache."""
@@ -341,7 +361,7 @@ class HuggingFaceActor(Actor):
 
     def _run(self, memory: Memory, cache: KeysAndValues, tokens: Tensor) -> tuple[Tensor, KeysAndValues, KeysAndValues]:
         """Run the stack under the head over tokens [B, T] after a cache; return hidden states and both caches."""
-        own, cross = _cache_of(cache), _cache_of(memory.cross)
+        own, cross = cache_of(cache), cache_of(memory.cross)
         self._require_places(own.get_seq_length() + tokens.shape[1], self.places.target, "an answer")
         given: dict[str, Any] = {}
         whole: Cache = own
@@ -360,7 +380,7 @@ class HuggingFaceActor(Actor):
             positions = (seen.cumsum(dim=1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
             given = {"attention_mask": seen, "position_ids": positions}
         hidden = self._body[0](input_ids=tokens, past_key_values=whole, use_cache=True, **given)[0]
-        return hidden, _pairs_of(own), _pairs_of(cross)
+        return hidden, pairs_of(own), pairs_of(cross)
 
     @contextmanager
     def _dropping(self, seed: int | None) -> Iterator[None]:
@@ -376,25 +396,3 @@ class HuggingFaceActor(Actor):
                 yield
             finally:
                 self.model.eval()
-
-
-def _cache_of(pairs: KeysAndValues) -> DynamicCache:
-    """Return a cache of these keys and values; made without a config, whose layers may be the encoder's, or cropped."""
-    cache = DynamicCache()
-    for layer, (keys, values) in enumerate(pairs):
-        cache.update(keys, values, layer)
-    return cache
-
-
-def _pairs_of(cache: Any) -> KeysAndValues:
-    return tuple((layer.keys, layer.values) for layer in cache.layers)
-
-
-@contextmanager
-def _returning(module: nn.Module, answer: Any) -> Iterator[None]:
-    """Let a module return an answer whatever it is called with."""
-    module.forward = lambda *arguments, **named: answer
-    try:
-        yield
-    finally:
-        del module.forward  # the class's own is found again
