@@ -209,5 +209,5 @@ def signature(
     found_by = [search.signature()] + ([f"ensemble:{num_members}"] if num_members > 1 else [])
     found_by += limits.signature()
     # float64 predicts what float32 does but for ties; bfloat16 may find something else in one line of hundreds.
-    found_by += [f"precision:{precision}"] if precision == "bfloat16" else []
+    found_by += [f"precision:{precision}"] if precision == "bfloat16" and search != GREEDY else []
     return "|".join([name, *place, *task.conditions(split), *found_by, *computation, *versions])

@@ -80,7 +80,7 @@ def evaluate(
     model, task = load_for_evaluation(place, overrides, device)
     search = model.resolve(search)
     evaluation_set = task.evaluation_set(split)
-    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar, model.predicting():
+    with Bar(f"{search.describe()} on {split}", len(evaluation_set), "sentences") as bar, model.predicting(search):
         predictions = predict_batches(model.actor, task, bar.over(evaluation_set.batches, len), search)
     return evaluate_predictions(model, task, split, evaluation_set, search, predictions)
 

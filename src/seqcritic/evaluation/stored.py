@@ -42,7 +42,7 @@ class StoredEvaluations:
 
         def predict() -> list[str]:
             title = f"{self.label}{search.describe()} on test"
-            with Bar(title, len(test), "sentences") as bar, self.model.predicting():
+            with Bar(title, len(test), "sentences") as bar, self.model.predicting(search):
                 return predict_batches(self.model.actor, self.task, bar.over(test.batches, len), search)
 
         name = f"test-{search.describe().replace(' ', '-')}"

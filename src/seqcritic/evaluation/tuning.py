@@ -47,7 +47,7 @@ def tune_model(
     metric = model.score
     valid = task.evaluation_set("valid")
     search = Search(width, refill=refill)
-    with Bar(f"{label}{search.describe()} on valid", len(valid), "sentences") as bar, model.predicting():
+    with Bar(f"{label}{search.describe()} on valid", len(valid), "sentences") as bar, model.predicting(search):
         found = [
             hypotheses
             for batch in bar.over(valid.batches, len)

@@ -15,7 +15,6 @@ from seqcritic.contracts.task import Task
 from seqcritic.evaluation.evaluate import evaluate_actor, other_scores, score_predictions, signature, surrogate
 from seqcritic.methods.token_values import token_correlation
 from seqcritic.settings.tree import Settings
-from seqcritic.training.device import predicting
 from seqcritic.training.distributed import Processes
 from seqcritic.training.explained_variance import explained_variance
 from seqcritic.training.rewards import try_function
@@ -51,8 +50,7 @@ class HeldOut:
 
         def compute() -> float:
             actor, examples = self._networks.actor, self._examples(split)
-            with predicting(self._settings.precision, actor.device):
-                found = evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches)
+            found = evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches)
             # From the same predictions: what costs is decoding, not scoring.
             if split == "valid":
                 self.other_scores = {
@@ -102,7 +100,6 @@ class HeldOut:
             trained=trained,
             num_references=count,
             limits=self._networks.actor.limits,
-            precision=self._settings.precision,
         )
 
     def _examples(self, split: str) -> EvaluationSet:

@@ -76,9 +76,11 @@ class Model:
             given = build_weighted(given, self.settings, self.codec)
         return introduce(build_score(self.settings, self.codec) if given is None else given, lambda: self.task)
 
-    def predicting(self) -> AbstractContextManager[object]:
+    def predicting(self, search: AnySearch) -> AbstractContextManager[object]:
         """Return the context in which it predicts, with products as wide as its settings say."""
-        return predicting(self.settings.precision, self.actor.device)
+        # One hypothesis is soon decoded: where the two best tokens are close, float32 costs nothing and is right.
+        precision = "float32" if search == GREEDY else self.settings.precision
+        return predicting(precision, self.actor.device)
 
     def resolve(self, search: AnySearch) -> AnySearch:
         """Return a search as this model makes it."""
@@ -107,7 +109,7 @@ class Model:
         for first in range(0, len(flat), PREDICTION_BATCH):
             some = flat[first : first + PREDICTION_BATCH]
             sources, mask = self.codec.encode_sources(some)
-            with self.predicting():
+            with self.predicting(search):
                 found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
             texts = self.codec.texts(found)
             if margin is not None:
@@ -128,9 +130,8 @@ class Model:
         """Return log p(text | source) [B] of texts for encoded sources [B, S]."""
         given = (sources, mask, *pad(self.codec.encode_references(texts)))
         sources, mask, tokens, counted = (each.to(self.actor.device) for each in given)
-        with self.predicting():
-            features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
-            return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
+        features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
+        return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
 
     def predict_several(
         self, lines: Sequence[str], search: Search, num_best: int, raw: bool = False
@@ -145,7 +146,7 @@ class Model:
             raise UserError(f"n-best: this model takes a line as long as '{longest[:40]}…' in several pieces")
         whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
         sources, mask = self.codec.encode_sources([piece for piece, _ in whole])
-        with self.predicting():
+        with self.predicting(search):
             found = find_several(self.actor, sources, mask, search, num_best)
         return [
             [
