@@ -20,6 +20,7 @@ exclude_patterns = ["_build", "site", "images", "**/.ipynb_checkpoints"]
 # Pages are read as files too: they link to headings and write formulas as forges do.
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
+smartquotes = False  # options begin with two hyphens
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120

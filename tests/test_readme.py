@@ -50,10 +50,13 @@ def test_the_lines_with_a_pretrained_model_run(tmp_path, monkeypatch):
 def test_the_commands_of_the_readme_parse_and_their_settings_exist():
     text = "\n".join(code_blocks("sh")).replace("\\\n", " ")
     commands = re.findall(
-        r"seqcritic ((?:train|compare|validate|evaluate|predict|inspect|report|recipes|diagnose|ablate)[^#|\n]*)", text
+        r"seqcritic ((?:init|train|compare|validate|evaluate|predict|inspect|report|recipes|diagnose|ablate)[^#|\n]*)", text
     )
     assert len(commands) >= 10
+    written = set()  # by `init`
     for command in commands:
         options, rest = build_parser().parse_known_args(shlex.split(command))
-        if options.command in ("train", "compare", "validate", "ablate"):
+        if options.command == "init":
+            written.add(options.out)
+        elif options.command in ("train", "compare", "validate", "ablate") and options.recipe not in written:
             load_recipe(options.recipe, [*options.overrides, *rest])

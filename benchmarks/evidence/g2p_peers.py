@@ -4,7 +4,7 @@
 
 PYTHON is the interpreter of an environment with `pip install g2p-en==2.1.0`; `espeak-ng` (1.51 here) is on the path.
 Stress is left out of what both say. espeak-ng has phonemes of its own, finer in vowels than the dictionary's: they are
-mapped by the table below, one way for each, so that its rates are an upper bound of its errors. Seconds are of the
+mapped by the table below, one way for each, so that some of its errors are the mapping's. Seconds are of the
 whole process, its start included, beside whatever else the machine does.
 """
 

@@ -100,6 +100,17 @@ def test_a_machine_that_does_not_share_the_folder_is_told_in_one_line(
     assert "share these folders" in line
 
 
+def test_a_cluster_without_seqcritic_is_told_in_one_line(
+    short_recipe: Path, tmp_path: Path, ray: FakeRay, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(function: Callable[..., int], arguments: tuple[str, ...]) -> None:
+        raise ModuleNotFoundError("No module named 'seqcritic'")  # of the client, as it was raised there
+
+    monkeypatch.setattr(ray, "_run", refuse)
+    line = refusal("compare", short_recipe, "--methods", "likelihood", "--out", tmp_path / "out", "--on", "ray")
+    assert line.endswith("--on: the cluster does not take runs: ModuleNotFoundError: No module named 'seqcritic'")
+
+
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [

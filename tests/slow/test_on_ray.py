@@ -9,13 +9,14 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support import complaints, outcome, start, updates_done, wait_until, write_recipe
+from support import complaints, outcome, start, updates_done, write_recipe
 
 ray = pytest.importorskip("ray")
 METHODS = ("likelihood", "reinforce")
@@ -53,8 +54,13 @@ def outcomes(folder: Path) -> dict[str, dict[str, Any]]:
     return {str(name): outcome(folder / name) for name in runs}
 
 
-def both_train(folder: Path) -> bool:
-    return all(updates_done(folder / f"seed-{seed}/actor") >= 40 for seed in (1, 2))
+def wait_for_both(folder: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until both actors train; a cluster takes its time to start workers."""
+    deadline = time.monotonic() + 600
+    while any(updates_done(folder / f"seed-{seed}/actor") < 40 for seed in (1, 2)):
+        assert process.poll() is None, "it ended too early"
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.01)
 
 
 def resumed(folder: Path) -> int:
@@ -68,7 +74,7 @@ def test_runs_of_a_lost_machine_go_on_elsewhere(
     first, _ = cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
     process = start(*compare(recipe, tmp_path / "there", "--on", "ray"))
-    wait_until(lambda: both_train(tmp_path / "there"), process)
+    wait_for_both(tmp_path / "there", process)
     cluster.remove_node(first, allow_graceful=False)
     finish(process)
     assert resumed(tmp_path / "there") == 1
@@ -101,7 +107,7 @@ def test_an_interrupted_command_leaves_checkpoints_and_resumes(
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
     command = compare(recipe, tmp_path / "there", "--on", "ray")
     process = start(*command)
-    wait_until(lambda: both_train(tmp_path / "there"), process)
+    wait_for_both(tmp_path / "there", process)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGINT

@@ -10,8 +10,10 @@ from seqcritic.analysis.inspect_example import Detokeniser, RewardScore, inspect
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.parts import part_class
+from seqcritic.contracts.registry import CRITICS
 from seqcritic.errors import UserError
-from seqcritic.models.build import build_critic
+from seqcritic.models.build import build_actor, build_critic
 from seqcritic.report.values import ValueTable
 from seqcritic.settings.tree import DeviceName
 from seqcritic.training.checkpoint import load_weights
@@ -47,6 +49,13 @@ def inspect(
     )
 
 
+def _build_critic(model: Model) -> Critic:
+    settings, codec, actor = model.settings, model.codec, model.actor
+    if part_class(CRITICS, settings.critic.kind).copies_actor:
+        actor = build_actor(settings, codec.num_source_tokens, codec.num_target_tokens, torch.Generator())
+    return build_critic(settings, actor, torch.Generator())
+
+
 def load_critic(model: Model) -> Critic:
     """Return the critic that was trained beside a run's actor, or say that the method has none."""
     if "critic" not in model.description["digests"]:
@@ -55,7 +64,7 @@ def load_critic(model: Model) -> Critic:
             raise UserError(f"{run} was exported without its critic; give the run that it comes from")
         raise UserError(f"{run} has no critic ({label} trains none); give a run of actor-critic or reinforce-critic")
     weights, _ = read_network(model.place, "critic")
-    critic: Critic = model.given.get("critic") or build_critic(model.settings, model.actor, torch.Generator())
+    critic: Critic = model.given.get("critic") or _build_critic(model)
     with torch.no_grad():
         load_weights(critic, weights, str(model.place))
     return critic.to(model.actor.device).eval()

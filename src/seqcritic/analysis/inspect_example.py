@@ -67,7 +67,11 @@ def inspect_example(
     memory = actor.encode(example.sources, example.source_mask)
     logits_BTV, states_BTH = actor.score(memory, chosen_T[None])
     probabilities_TV = torch.softmax(logits_BTV, dim=2)[0]
-    source_attention = _shown(actor.attention(memory, chosen_T[None]), len(tokens))
+    # What is heard or seen has no tokens to show, and a prompt does not end.
+    source = () if example.sources.dim() > 2 else _texts_of(example.sources, detokeniser.source_tokens, special)
+    source = source if source[-1:] == (report.END,) else (*source, report.END)
+    reference = _texts_of(example.references, detokeniser.target_tokens, special)
+    source_attention = _shown(actor.attention(memory, chosen_T[None]), len(tokens), len(source))
 
     critic_memory = critic.read(example)
     everywhere = torch.ones_like(chosen_T[None], dtype=torch.bool)
@@ -75,7 +79,8 @@ def inspect_example(
     values_TV = all_values(
         critic, reward_score.score, special, example, chosen_T[None], everywhere, states_BTH, columns
     )[0]
-    reference_attention = _shown(critic.attention(critic_memory, chosen_T[None], states_BTH), len(tokens))
+    critic_attention = critic.attention(critic_memory, chosen_T[None], states_BTH)
+    reference_attention = _shown(critic_attention, len(tokens), len(reference))
     if not bool((torch.isfinite(values_TV) & torch.isfinite(probabilities_TV)).all()):
         raise NonFiniteError("a value of the critic or a probability of the actor is not finite")
 
@@ -102,8 +107,8 @@ def inspect_example(
             )
         )
     return report.ValueTable(
-        source=_texts_of(example.sources, detokeniser.source_tokens, special),
-        reference=_texts_of(example.references, detokeniser.target_tokens, special),
+        source=source,
+        reference=reference,
         steps=tuple(steps),
         prediction=detokeniser.target_text([token_id for token_id in tokens if token_id not in special.end]),
         score_name=reward_score.name,
@@ -119,9 +124,11 @@ def _greedy_tokens(actor: Actor, example: Batch) -> list[int]:
     return tokens[:kept]
 
 
-def _shown(attention: Tensor | None, num_steps: int) -> list[tuple[float, ...]]:
-    """Return the attention [1, T, S] of each step, or nothing for each where it is not known."""
-    return [()] * num_steps if attention is None else [tuple(weights) for weights in attention[0].tolist()]
+def _shown(attention: Tensor | None, num_steps: int, num_tokens: int) -> list[tuple[float, ...]]:
+    """Return the attention [1, T, S] of each step; where it is not known, or not of these tokens, zeros."""
+    if attention is None or attention.shape[2] != num_tokens:
+        return [(0.0,) * num_tokens] * num_steps
+    return [tuple(weights) for weights in attention[0].tolist()]
 
 
 def _rewards(reward_score: RewardScore, tokens: Sequence[int], example: Batch, special: SpecialTokens) -> list[float]:

@@ -97,7 +97,11 @@ class _Task:
             "scheduling_strategy": "SPREAD",
         }
         place = ray.remote(train_there).options(**options)
-        self._task = place.remote(str(config.resolve()), str(run.folder.resolve()), os.getcwd())
+        try:
+            self._task = place.remote(str(config.resolve()), str(run.folder.resolve()), os.getcwd())
+        except Exception as error:  # whatever is raised there, as where seqcritic is missing or of another version
+            said = " ".join(str(error).split())
+            raise UserError(f"--on: the cluster does not take runs: {type(error).__name__}: {said}") from None
 
     def poll(self) -> int | None:
         """Return the exit code, or None while it waits or runs."""

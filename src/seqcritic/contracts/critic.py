@@ -60,6 +60,8 @@ class Critic(nn.Module, ABC):
     """What the network's values are added to: what is known of every next token (methods/lookahead.py)."""
     num_columns: int | None = None
     """How many tokens it is asked to value one by one, all others together; None: it is asked for all tokens."""
+    copies_actor: ClassVar[bool] = False
+    """Whether it holds a copy of the actor as it was before training: then it is built of a fresh one."""
     Settings: ClassVar[type[CriticSettings] | None] = None
     """The section `critic` of a registered kind; None: `arguments` are those of its constructor."""
 

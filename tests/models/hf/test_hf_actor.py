@@ -54,10 +54,11 @@ def test_stepping_equals_scoring(family):
     with torch.no_grad():
         memory = actor.encode(sources_of(family), MASK)
         logits, views = actor.score(memory, TOKENS)
+        tolerance = 1e-5 + 1e-6 * float(logits.abs().masked_fill(logits < -1e8, 0).max())  # T5 v1.1 has logits of 104
         state = actor.start(memory)
         for step in range(TOKENS.shape[1]):
-            assert torch.allclose(actor.logits(state), logits[:, step], atol=1e-5, rtol=1e-6)
-            assert torch.allclose(actor.view(state), views[:, step], atol=1e-5, rtol=1e-6)
+            assert torch.allclose(actor.logits(state), logits[:, step], atol=tolerance)
+            assert torch.allclose(actor.view(state), views[:, step], atol=1e-5)
             before = [tensor.clone() for pair in state.cache for tensor in pair]
             following = actor.step(memory, state, TOKENS[:, step])
             assert all(torch.equal(*pair) for pair in zip(before, (t for p in state.cache for t in p), strict=True))

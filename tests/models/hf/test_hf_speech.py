@@ -99,6 +99,8 @@ def test_whisper_is_trained_from_the_command_line_heard_again_and_exported(tmp_p
     assert transcribed(exported, SAID) == predicted
     assert (exported / "preprocessor_config.json").is_file() or (exported / "processor_config.json").is_file()
     assert transcribed(folder, SAID) != predicted, "something was learnt"
+    table = seqcritic.inspect(tmp_path / "run", paths[0], SAID[0])
+    assert (table.source, len(table.reference) > 1) == (("",), True)
     # The same with an empty cache: what is kept changes nothing but the time.
     again = seqcritic.train(seqcritic.load_recipe(arguments[0], arguments[1:]), tmp_path / "again")
     assert outcome(again) == outcome(tmp_path / "run")

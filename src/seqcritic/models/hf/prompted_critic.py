@@ -33,6 +33,7 @@ from seqcritic.settings.base import Size
 from seqcritic.tensors.packed import Packed
 
 SOURCE, REFERENCE = "{source}", "{reference}"
+ADAPTER = "lora_"  # in the names of their weights
 
 
 class PromptedCriticSettings(CriticSettings):
@@ -64,6 +65,7 @@ class PromptedCritic(StateValueCritic):
     """One value at every step of a prediction."""
 
     Settings = PromptedCriticSettings
+    copies_actor = True
     reads_actor_states = False
     base: Tensor  # [16], a digest of the frozen copy
 
@@ -86,7 +88,9 @@ class PromptedCritic(StateValueCritic):
             )
         self.num_tokens, self._codec = actor.num_tokens, actor.codec
         self._frozen = Held(copy_network(actor).requires_grad_(False))
-        self._digest = digest_weights(self._frozen.network.named_parameters())
+        # Fresh adapters change nothing, whatever they were drawn from.
+        weights = self._frozen.network.named_parameters()
+        self._digest = digest_weights((name, weight) for name, weight in weights if ADAPTER not in name)
         self.register_buffer("base", torch.tensor(list(self._digest), dtype=torch.uint8))
         self.inner = nn.Linear(actor.state_size, self.settings.hidden)
         self.outer = nn.Linear(self.settings.hidden, 1)
