@@ -50,7 +50,8 @@ def test_the_lines_with_a_pretrained_model_run(tmp_path, monkeypatch):
 def test_the_commands_of_the_readme_parse_and_their_settings_exist():
     text = "\n".join(code_blocks("sh")).replace("\\\n", " ")
     commands = re.findall(
-        r"seqcritic ((?:init|train|compare|validate|evaluate|predict|inspect|report|recipes|diagnose|ablate)[^#|\n]*)", text
+        r"seqcritic ((?:init|train|compare|validate|evaluate|predict|inspect|report|recipes|diagnose|ablate)[^#|\n]*)",
+        text,
     )
     assert len(commands) >= 10
     written = set()  # by `init`
