@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 
 from seqcritic.data.tokens import learn_vocabulary
+from seqcritic.progress import Bar
 from seqcritic.settings.data import TokenSettings
 from seqcritic.starting.survey import SideSurvey, Survey
 
@@ -21,7 +22,7 @@ CLOSED_SET = 500  # more different symbols than these are words
 FEW_UNKNOWN = 0.02
 FEW_WORDS = 3_000  # beyond these, an output layer over words costs more than it saves in steps
 HELD_OUT, MOST_HELD_OUT = 0.05, 1_000
-SAMPLED_LINES = 20_000  # enough to learn the subwords that lengths are counted in
+SAMPLED_LINES = 5_000  # enough to learn the subwords that lengths are counted in
 LONGEST = 250
 NUM_EVALUATIONS, PATIENCE = 20, 6
 PAIRS_OF_SCHEDULE, EPOCHS_OF_SCHEDULE = 3_000, 30
@@ -68,7 +69,8 @@ def choose(survey: Survey, machine: Machine) -> Choice:
     """Return the settings for pairs and a machine."""
     sides = survey.source, survey.target
     tokens = [choose_tokens(side, survey.num_pairs) for side in sides]
-    lengths = [_lengths(side, chosen) for side, chosen in zip(sides, tokens, strict=True)]
+    with Bar("counting tokens", len(sides), "sides") as bar:  # subwords are learnt for it
+        lengths = [_lengths(side, chosen) for side, chosen in bar.over(zip(sides, tokens, strict=True))]
     num_target_tokens = round(survey.num_pairs * float(np.mean(lengths[1])))
     hidden, dropout = choose_sizes(num_target_tokens, machine)
     batch = 32 if survey.num_pairs < 10_000 else 64

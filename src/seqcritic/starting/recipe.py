@@ -16,6 +16,7 @@ METHOD = {
     "variance_penalty": 0.03,
     "gamma_theta": 0.1,
     "gamma_phi": 0.1,
+    "reward_dropout": "held",  # without it, few pairs are soon learnt by heart in the last phase
 }
 Splits = Mapping[str, PairFiles]
 
@@ -100,7 +101,7 @@ def recipe_text(name: str, survey: Survey, choice: Choice, splits: Splits) -> st
         f"patience: {PATIENCE}}}",
         f"  critic: {{updates: {choice.critic_updates}, learning_rate: 0.001, final_learning_rate: 0.0003}}",
         "  # For the score itself; the best actor on valid is the result, that of the pre-training among them.",
-        f"  train: {{updates: {choice.train_updates}, learning_rate: 0.0003, final_learning_rate: 0.00003, "
+        f"  train: {{updates: {choice.train_updates}, learning_rate: 0.0001, final_learning_rate: 0.00001, "
         f"patience: {PATIENCE}}}",
         f"training: {{batch: {choice.batch}, evaluate_every: {choice.evaluate_every}}}",
     ]
