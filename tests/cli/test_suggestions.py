@@ -31,4 +31,4 @@ def test_a_mistyped_name_is_told_the_nearest(arguments: list[str], meant: str, r
 def test_what_is_near_to_nothing_is_told_what_there_is(refusal: Refusal):
     line = refusal("xyzzy")
     assert "did you mean" not in line
-    assert "no command 'xyzzy'; commands: train, compare, " in line
+    assert "no command 'xyzzy'; commands: init, train, compare, " in line

@@ -269,7 +269,11 @@ def test_looking_at_a_recipe_measures_nothing(bare_recipe: Path, measuring: Meas
     assert measuring.asked == []
 
 
-@pytest.mark.parametrize("recipe", ["demo", "tatoeba-de-en", *sorted(EVIDENCE.glob("*.yaml"))], ids=str)
+UNDER_WAY = ("corrector", "tatoeba-window", "whisper")  # no figure of them is published: costs are measured first
+PUBLISHED = [path for path in sorted(EVIDENCE.glob("*.yaml")) if path.stem not in UNDER_WAY]
+
+
+@pytest.mark.parametrize("recipe", ["demo", "tatoeba-de-en", *PUBLISHED], ids=lambda recipe: Path(recipe).stem)
 def test_studies_whose_figures_are_published_give_all_their_costs(recipe: str | Path):
     settings = load_recipe(recipe)
     missing = set(needed_costs(settings, settings.compare.methods)) - set(settings.compare.costs)

@@ -137,12 +137,12 @@ def test_faults_of_sounds_are_told_in_one_line(tmp_path: Path, refusal: Any, mon
             actor.codec.encode_sources([str(tmp_path / name)])
     with pytest.raises(UserError, match="needs its feature extractor"):
         HuggingFaceActor(actor.model, actor.codec.tokenizer)
-    (tmp_path / "my_score.py").write_text(
+    (tmp_path / "heard_score.py").write_text(
         "def near(prediction, reference, source):\n    return 1.0\n", encoding="utf-8"
     )
     monkeypatch.chdir(tmp_path)
     splits = [f"data.{split}.pairs={sounds}" for split in ("train", "valid", "test")]
-    scored = ["score.name=my_score:near", "critic.residual_on=none", f"actor.pretrained={folder}", *splits]
+    scored = ["score.name=heard_score:near", "critic.residual_on=none", f"actor.pretrained={folder}", *splits]
     told = refusal("train", "tatoeba-de-en", "--out", str(tmp_path / "run"), *scored)
     assert "score.name: the function reads sources, and these are no texts" in told
     (sounds / "3.txt").unlink()

@@ -91,7 +91,7 @@ class PromptedCritic(StateValueCritic):
         # Fresh adapters change nothing, whatever they were drawn from.
         weights = self._frozen.network.named_parameters()
         self._digest = digest_weights((name, weight) for name, weight in weights if ADAPTER not in name)
-        self.register_buffer("base", torch.tensor(list(self._digest), dtype=torch.uint8))
+        self.register_buffer("base", torch.tensor(list(self._digest), dtype=torch.uint8, device=actor.device))
         self.inner = nn.Linear(actor.state_size, self.settings.hidden)
         self.outer = nn.Linear(self.settings.hidden, 1)
         with torch.no_grad():
