@@ -25,6 +25,7 @@ SETTINGS = {
     ("actor", "read_out"): "output_width",
     ("critic", "read_out"): "output_width",
 }
+GONE = (("training", "tensorboard"),)  # training.tracker names it now
 TENSORS = {"decoder.glimpse_gates.": "decoder.context_gates.", "decoder.read_out.": "decoder.output_layer."}
 
 
@@ -51,7 +52,9 @@ def _codec(vocabularies: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings with the names of this version, each in its old place."""
     renamed = {
-        section: {SETTINGS.get((section, key), key): value for key, value in content.items()}
+        section: {
+            SETTINGS.get((section, key), key): value for key, value in content.items() if (section, key) not in GONE
+        }
         if isinstance(content, dict)
         else content
         for section, content in settings.items()

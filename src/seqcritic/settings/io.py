@@ -33,8 +33,6 @@ from seqcritic.settings.tree import Settings
 
 CONFIG_FILE = "config.yaml"  # of a run
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam", "evaluation.also", "training.tracker")
-# Settings that are gone, with the value that means nothing now: what was stored with it is read as before.
-RETIRED = {"training.tensorboard": False}
 FOLDERS = ("start.actor", "start.critic")
 Overrides = Sequence[str] | Mapping[str, Any]
 HERE = ("./", "../")  # how places that are told from a file's folder begin
@@ -85,22 +83,6 @@ def settings_from(tree: dict[str, Any]) -> Settings:
         raise UserError("; ".join(faults)) from None
 
 
-def stored_settings(tree: dict[str, Any]) -> Settings:
-    """Validate what an earlier version may have stored."""
-    return settings_from(_without_retired(tree))
-
-
-def _without_retired(tree: dict[str, Any]) -> dict[str, Any]:
-    gone = {key for key, value in RETIRED.items() if flatten(tree).get(key) == value}
-    kept = {
-        section: {name: value for name, value in inner.items() if f"{section}.{name}" not in gone}
-        if isinstance(inner, dict)
-        else inner
-        for section, inner in tree.items()
-    }
-    return kept if gone else tree
-
-
 def with_method(settings: Settings, label: str) -> Settings:
     """Return the settings for one method of a comparison, its entry of compare.overrides applied."""
     labels = method_labels()
@@ -147,7 +129,7 @@ def read_settings_file(path: Path) -> Settings:
     if is_sealed(text):
         _find_start(tree, path.parent)
     try:
-        return stored_settings(tree)
+        return settings_from(tree)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -258,7 +240,6 @@ def _read_tree(recipe: str | Path) -> dict[str, Any]:
         tree = parse_tree(text, path)
         if is_sealed(text):  # a run's config.yaml, which may have been changed: as a recipe it is the user's own
             _find_start(tree, path.parent)
-            return _without_retired(tree)
         return tree
     else:
         raise UserError(

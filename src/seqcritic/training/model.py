@@ -32,7 +32,7 @@ from seqcritic.models.build import build_actor
 from seqcritic.models.ensemble import EnsembleActor
 from seqcritic.scores.shared.function import as_score
 from seqcritic.scores.weighted_sum import Weighted
-from seqcritic.settings.io import stored_settings
+from seqcritic.settings.io import settings_from
 from seqcritic.settings.tree import DeviceName, Settings
 from seqcritic.training.checkpoint import CheckpointFolder, load_weights, read_description, read_tensors
 from seqcritic.training.device import choose_device, predicting
@@ -231,7 +231,7 @@ def load_model(
 
 def _load_one(place: Place, device: DeviceName, actor: Actor | None, given: Mapping[str, Any]) -> Model:
     weights, description = read_network(place, "actor")
-    settings = stored_settings(description["settings"])
+    settings = settings_from(description["settings"])
     codec = stored_codec(description, place)
     if actor is None:
         actor = build_actor(settings, codec.num_source_tokens, codec.num_target_tokens, torch.Generator())

@@ -18,7 +18,7 @@ from seqcritic.settings.io import (
     flatten,
     names_text,
     read_settings_file,
-    stored_settings,
+    settings_from,
     write_settings,
 )
 from seqcritic.settings.tree import Settings
@@ -91,7 +91,7 @@ def check_settings(folder: Path, settings: Settings) -> None:
             if (folder / name).exists():
                 raise UserError(f"{folder} has a {name} but no {CONFIG_FILE}; give another folder")
         return
-    stored = read_settings(folder) if config.exists() or trained is None else stored_settings(trained["settings"])
+    stored = read_settings(folder) if config.exists() or trained is None else settings_from(trained["settings"])
     # The same text elsewhere is the same run: paths are compared by content, all else by value.
     moved = [key for key in differing(settings, stored) if _has_moved(key, settings, stored, trained)]
     others = differences(settings, stored, apart_from=moved)
