@@ -239,3 +239,14 @@ def test_a_method_s_override_changes_one_leaf_however_it_is_written():
 
 def test_validate_refuses_what_compare_would(refusal: Refusal):
     assert "unknown method 'foo'" in refusal("validate", "demo", "compare.methods=likelihood,foo")
+
+
+def test_a_correction_of_the_recipe_goes_with_its_method():
+    assert load_recipe("pairs").method.correction == 0.5
+    assert load_recipe("pairs", ["method.name=actor-critic"]).method.correction == 0.5
+    assert load_recipe("pairs", ["method.name=reinforce"]).method.correction == 0
+    assert load_recipe("pairs", {"method": {"name": "likelihood"}}).method.correction == 0
+    given = {"method.name": "entropy-actor-critic", "method.correction": 0.25}
+    assert load_recipe("pairs", given).method.correction == 0.25
+    with pytest.raises(UserError, match=r"method.correction: only actor-critic"):
+        load_recipe("pairs", ["method.name=reinforce", "method.correction=0.5"])

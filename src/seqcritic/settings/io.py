@@ -55,8 +55,19 @@ def load_recipe(recipe: str | Path, overrides: Overrides = ()) -> Settings:
     From Python a dictionary, `{"method.name": "mixer"}` or nested; on a command line `section.key=value`s.
     """
     tree = _read_tree(recipe)
+    name = flatten(tree).get("method.name")
     override(tree, overrides)
+    if flatten(tree).get("method.name") != name and not _names("method.correction", overrides):
+        # The recipe's correction was chosen for its own method, and most others have none.
+        tree["method"].pop("correction", None)
     return settings_from(tree)
+
+
+def _names(key: str, overrides: Overrides) -> bool:
+    """Tell whether a setting is among those that are changed."""
+    if isinstance(overrides, Mapping):
+        return key in flatten(dict(overrides))
+    return any(each.partition("=")[0] == key for each in overrides)
 
 
 def override(tree: dict[str, Any], overrides: Overrides, section: str = "") -> None:

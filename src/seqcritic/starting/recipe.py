@@ -16,6 +16,7 @@ METHOD = {
     "variance_penalty": 0.03,
     "gamma_theta": 0.1,
     "gamma_phi": 0.1,
+    "correction": 0.5,  # docs/results/correction.md
     "reward_dropout": "held",  # without it, few pairs are soon learnt by heart in the last phase
 }
 Splits = Mapping[str, PairFiles]
