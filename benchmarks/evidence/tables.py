@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -195,6 +196,24 @@ def trials(path: Path) -> str:
     ]
     critic = ("updates of the critic before", "it then explains")
     return _table(("tried", "method", *critic, "joint updates", "best on valid", "last on valid"), rows)
+
+
+def trial_means(path: Path) -> str:
+    """Return the means over seeds of runs that were tried, whose titles begin with their seed."""
+    seeds: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for each in json.loads(path.read_text(encoding="utf-8")):
+        seeds.setdefault((each["title"].partition(", ")[2], each["method"]), []).append(each)
+    rows = [
+        (
+            title,
+            method,
+            str(len(runs)),
+            *(format_score(statistics.fmean(run[when] for run in runs)) for when in ("best", "last")),
+            " ".join(format_score(run["best"]) for run in runs),
+        )
+        for (title, method), runs in seeds.items()
+    ]
+    return _table(("tried", "method", "seeds", "best on valid, mean", "last on valid, mean", "best, by seed"), rows)
 
 
 def samples(path: Path) -> str:
