@@ -79,7 +79,7 @@ class Session:
         job = Job(side, worker, request)
         model = {
             "side": title(side),
-            "workload": request.get("workload", request.get("recipe")),
+            "workload": workload_of(request),
             "tied": bool(request.get("tied")),
         }
         known = [{key: entry[key] for key in model} for entry in self.models]
@@ -132,3 +132,8 @@ def session_of(options: argparse.Namespace) -> Session:
     if told:
         print(told, file=sys.stderr, flush=True)
     return Session(options.cache, options.effort)
+
+
+def workload_of(request: dict[str, Any]) -> str:
+    """Return what a request names its workload by: one of the synthetic ones, a recipe, or a Hugging Face model's size."""
+    return next((str(request[key]) for key in ("workload", "recipe", "size") if key in request), "")

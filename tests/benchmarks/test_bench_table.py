@@ -8,6 +8,7 @@ from render import BEGIN, END, replaced
 from side_by_side.claims import Row, row
 from side_by_side.figures import Ratio
 from side_by_side.layers import matrices
+from side_by_side.session import workload_of
 from side_by_side.table import render, render_report
 
 FASTER = row("update against a peer", Ratio(2.5, 2.4, 2.6), target=2.0, notes=("same sizes",))
@@ -71,3 +72,9 @@ def test_a_page_keeps_what_is_outside_its_marks():
 def test_a_page_without_marks_is_refused():
     with pytest.raises(SystemExit, match="needs one line"):
         replaced("nothing here", "new")
+
+
+@pytest.mark.parametrize("key", ["workload", "recipe", "size"])
+def test_every_model_has_a_workload_to_be_shown_by(key):
+    # The table of models is made of text: a Hugging Face model is asked for by its size alone.
+    assert workload_of({key: "base", "length": 25}) == "base"
