@@ -135,5 +135,5 @@ def session_of(options: argparse.Namespace) -> Session:
 
 
 def workload_of(request: dict[str, Any]) -> str:
-    """Return what a request names its workload by: one of the synthetic ones, a recipe, or a Hugging Face model's size."""
+    """Return what a request names its workload by: a synthetic one, a recipe, or the size of a Hugging Face model."""
     return next((str(request[key]) for key in ("workload", "recipe", "size") if key in request), "")
