@@ -137,3 +137,8 @@ def test_nothing_is_unpickled_or_evaluated():
 def test_the_package_imports_without_torch():
     code = "import sys, seqcritic, seqcritic.cli; assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_single_process_does_not_load_what_spreads_weights_over_several():
+    code = "import sys, seqcritic.training.trainer; assert 'torch.distributed.fsdp' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
