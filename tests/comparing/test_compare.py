@@ -300,7 +300,8 @@ def test_a_stopped_comparison_leaves_no_process_and_is_resumed(
         str(out),
         f"start.actor={finished_run}",
     ]
-    command += ["compare.budget=60"]
+    # So many that no machine is done with them before the signal arrives.
+    command += ["compare.budget=1500"]
     process = start(*command)
     wait_until(lambda: updates_done(out / "seed-1/likelihood") >= 4, process)
     process.send_signal(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,4 +72,5 @@ def test_time_grows_with_the_updates_that_are_planned(tmp_path: Path):
     assert found.seconds["train"] > 1000 * found.seconds["actor"] > 0
     assert 50 < found.megabytes < 100_000
     assert num_planned_updates(settings, task) == 1 + 20 + 10**6
-    assert "h (actor" in found.tell()
+    # How long that is depends on the machine; how it is told does not.
+    assert "h (actor" in replace(found, seconds={"actor": 1.0, "train": 7200.0}).tell()
