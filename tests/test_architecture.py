@@ -141,4 +141,4 @@ def test_the_package_imports_without_torch():
 
 def test_a_single_process_does_not_load_what_spreads_weights_over_several():
     code = "import sys, seqcritic.training.trainer; assert 'torch.distributed.fsdp' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
