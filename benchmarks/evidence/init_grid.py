@@ -1,11 +1,12 @@
 """What `seqcritic init` chooses beside a grid of six: widths and dropouts, on three sets of pairs that differ much.
 
-    python benchmarks/evidence/init_grid.py --data DATA --out runs/init-grid [--sets words-3600 …] [--share 0.25]
+    python benchmarks/evidence/init_grid.py --data DATA --out runs/init-grid [--sets words-3600 …] [--share 0.25] \
+        [--precision bfloat16]
 
 DATA has `cmudict-g2p/{train,valid,test}.tsv.gz` and `tatoeba-de-en/{train,valid,test}.{de,en}.gz`. For every set a
 recipe is written by `init`, then the actor's pre-training, where sizes and regularisation matter, is run by the recipe
-and at six points of width and dropout with the same schedule; `--share` shortens the schedule of all alike. Runs that
-are there are not run again, so that the same command goes on where it was stopped. The test score of the choice should
+and at six points of width and dropout with the same schedule, on one thread; `--share` shortens the schedule of all
+alike. Runs that are there are not run again, so that the same command goes on where it was stopped. The test score of the choice should
 be within 10 % of the best of the grid, relative to the best. A table is printed; the figures are in OUT/grid.json.
 """
 
@@ -49,9 +50,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/init-grid"))
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--share", type=float, default=1.0, help="of the schedule that init chooses")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="of all runs alike")
     options = parser.parse_args()
     set_up_logging()
-    results = {name: compare(name, options.data, options.out / name, options.share) for name in options.sets}
+    results = {
+        name: compare(name, options.data, options.out / name, options.share, options.precision) for name in options.sets
+    }
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "grid.json"
     known = json.loads(path.read_text()) if path.is_file() else {}
@@ -59,7 +63,7 @@ def main() -> None:
     print_table(known | results)
 
 
-def compare(name: str, data: Path, folder: Path, share: float) -> dict[str, Any]:
+def compare(name: str, data: Path, folder: Path, share: float, precision: str) -> dict[str, Any]:
     """Return the test scores of the choice and of the grid on one set."""
     recipe = folder / "recipe.yaml"
     if not recipe.exists():
@@ -69,6 +73,8 @@ def compare(name: str, data: Path, folder: Path, share: float) -> dict[str, Any]
     chosen = seqcritic.load_recipe(recipe)
     updates = max(1, round(share * chosen.phases.actor.updates))
     schedule = {
+        "threads": 1,  # so that two sets can be run side by side
+        "precision": precision,
         "method.name": "likelihood",
         "phases.train.updates": 0,
         "phases.actor.updates": updates,
@@ -76,10 +82,10 @@ def compare(name: str, data: Path, folder: Path, share: float) -> dict[str, Any]
     }
     points = {"init": (chosen.actor.hidden, chosen.actor.dropout)}
     points |= {f"{width}-{dropout:g}": (width, dropout) for width in SETS[name].widths for dropout in DROPOUTS}
-    found: dict[str, Any] = {"share": share, "updates": updates, "points": {}}
+    found: dict[str, Any] = {"share": share, "precision": precision, "updates": updates, "points": {}}
     for label, (width, dropout) in points.items():
         sizes = {f"actor.{size}": width for size in ("embedding", "hidden", "attention")} | {"actor.dropout": dropout}
-        out = folder / f"share-{share:g}" / label
+        out = folder / f"share-{share:g}-{precision}" / label
         seqcritic.train(seqcritic.load_recipe(recipe, schedule | sizes), out)
         result = seqcritic.evaluate(out)
         found["points"][label] = {"width": width, "dropout": dropout, "score": result.score}
