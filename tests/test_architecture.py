@@ -68,8 +68,7 @@ ALLOWED = {
     "starting": LEAVES | {"contracts", "data", "settings.io"},
     "commands": USE | {"comparing", "analysis", "corpora", "starting"},
     "cli_faults": {"errors"},
-    "cli_numbers": set(),
-    "cli": LEAVES | {"commands", "cli_faults", "cli_numbers"},
+    "cli": LEAVES | {"commands", "cli_faults"},
     "__main__": {"cli"},
 }
 SPLIT = ("settings", "evaluation")  # their modules stand at different heights, each is a room

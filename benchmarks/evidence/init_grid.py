@@ -6,8 +6,9 @@
 DATA has `cmudict-g2p/{train,valid,test}.tsv.gz` and `tatoeba-de-en/{train,valid,test}.{de,en}.gz`. For every set a
 recipe is written by `init`, then the actor's pre-training, where sizes and regularisation matter, is run by the recipe
 and at six points of width and dropout with the same schedule, on one thread; `--share` shortens the schedule of all
-alike. Runs that are there are not run again, so that the same command goes on where it was stopped. The test score of the choice should
-be within 10 % of the best of the grid, relative to the best. A table is printed; the figures are in OUT/grid.json.
+alike. Runs that are there are not run again, so that the same command goes on where it was stopped. The test score of
+the choice should be within 10 % of the best of the grid, relative to the best. A table is printed; the figures are in
+OUT/grid.json.
 """
 
 from __future__ import annotations

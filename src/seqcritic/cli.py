@@ -7,8 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from seqcritic.cli_faults import LACK_OF_MEMORY, complain, discard_output, is_lack_of_memory, unknown_command
-from seqcritic.cli_numbers import fraction, up_to
+from seqcritic.cli_faults import complain, discard_output, fraction, lack_of_memory, unknown_command, up_to
 from seqcritic.errors import Interrupted, LostProcess, NonFiniteError, SilentExit, UserError
 from seqcritic.settings.bounds import MOST, MOST_AT_ONCE, MOST_JOBS, MOST_SEEDS, WIDEST
 
@@ -49,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(error)
         return UserError.exit_code
     except (MemoryError, RuntimeError) as error:
-        if not is_lack_of_memory(error):
+        if not (lack := lack_of_memory(error)):
             raise
-        complain(LACK_OF_MEMORY)
+        complain(lack)
         return UserError.exit_code
 
 

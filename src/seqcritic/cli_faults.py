@@ -1,11 +1,11 @@
-"""How a command that fails says so: one line on standard error, whatever was in the text that is at fault."""
+"""What is wrong on a command line, or went wrong while it ran, said in one line on standard error."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from seqcritic.errors import nearest
 
@@ -26,11 +26,11 @@ def discard_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def is_lack_of_memory(error: Exception) -> bool:
-    """Tell a full memory from other faults: torch has a type of its own for it on a GPU only."""
+def lack_of_memory(error: Exception) -> str:
+    """Return what to do if an error means that memory is full: torch has a type of its own for it on a GPU only."""
     said = str(error).lower()
     signs = ("can't allocate memory", "out of memory", "not enough memory", "storage size calculation overflowed")
-    return isinstance(error, MemoryError) or any(sign in said for sign in signs)
+    return LACK_OF_MEMORY if isinstance(error, MemoryError) or any(sign in said for sign in signs) else ""
 
 
 def unknown_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> str:
@@ -40,3 +40,26 @@ def unknown_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -
     if given.startswith("-") or given in known:
         return ""
     return f"no command '{given}'{nearest(given, known)}; commands: {', '.join(known)}"
+
+
+def up_to(largest: int) -> Callable[[str], int]:
+    """Return the type of whole numbers from 1 to the largest that can be meant."""
+
+    def positive(text: str) -> int:
+        # Of very long numbers Python tells nothing but that it will not read them.
+        if not text.isdecimal() or len(text) > 100 or not 1 <= int(text) <= largest:
+            raise argparse.ArgumentTypeError(f"'{text[:100]}' is not a whole number from 1 to {largest:,}")
+        return int(text)
+
+    return positive
+
+
+def fraction(text: str) -> float:
+    """Return a number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
+    return value

@@ -288,7 +288,7 @@ def test_layers_computed_again_give_the_same_gradient(family: str, dropout: floa
             gradient_checkpointing=again or dropout > 0,
         )
         if not again and dropout > 0:  # the same pass, and the same units dropped, but nothing computed again
-            monkeypatch.setattr("seqcritic.models.hf.gradient_checkpointing.checkpoint", run_once)
+            monkeypatch.setattr("seqcritic.models.hf.layers.checkpoint", run_once)
         assert actor.codec is not None
         memory = actor.encode(*actor.codec.encode_sources(LINES), actor.draw_masks(3, torch.Generator().manual_seed(1)))
         logits, _ = actor.score(memory, torch.tensor([[5, 6, 7], [8, 9, 1], [7, 1, 1]]))

@@ -45,11 +45,10 @@ from seqcritic.models.hf.conventions import (
 )
 from seqcritic.models.hf.decoder import Decoder, KeysAndValues, RowsAttention, hide
 from seqcritic.models.hf.encoder_cache import EncoderCache, KeptAs
-from seqcritic.models.hf.gradient_checkpointing import compute_layers_again
+from seqcritic.models.hf.layers import compute_layers_again, replace_layers
 from seqcritic.models.hf.library_calls import cache_of, pairs_of, say
 from seqcritic.models.hf.load import load_configs, load_pretrained, load_tokenizer, require_safetensors
 from seqcritic.models.hf.lora import add_adapters, digest_weights, merge_adapters, stop_training
-from seqcritic.models.hf.narrow_layers import replace_layers
 from seqcritic.models.hf.searcher import BeamSearcher
 from seqcritic.models.hf.settings import HuggingFaceSettings, LoraSettings, described
 from seqcritic.tensors.packed import Packed

@@ -16,7 +16,7 @@ from peft.tuners.lora import Linear as AdaptedLinear
 from torch import Tensor, nn
 
 from seqcritic.models.hf.decoder import Decoder, Layer, Linear, Norm
-from seqcritic.models.hf.narrow_layers import NarrowLinear
+from seqcritic.models.hf.layers import NarrowLinear
 
 USUAL = (nn.Linear, NarrowLinear)
 PLAIN_HEADS = ("m2m_100", "whisper", "mt5", "gpt2", "llama", "qwen2", "mistral", "opt", "bloom")
