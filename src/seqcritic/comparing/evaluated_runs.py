@@ -10,7 +10,7 @@ from typing import TypedDict
 import numpy as np
 
 from seqcritic.contracts.score import Score
-from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.decoding.search import GREEDY, AnySearch, Search
 from seqcritic.evaluation.bootstrap import interval, paired_p_value
 from seqcritic.evaluation.run import RunEvaluation
 from seqcritic.evaluation.stored import StoredEvaluations
@@ -21,17 +21,17 @@ from seqcritic.training.run_folder import read_settings
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """One run on its test set: greedily and, where asked for, by beam search with the ρ tuned for it."""
+    """One run on its test set: by the comparison's search and, where asked for, by a beam with the ρ tuned for it."""
 
     folder: Path
     score: Score
-    greedy: RunEvaluation
+    evaluation: RunEvaluation
     beam: RunEvaluation | None
     search: Search
 
 
 class TestScore(TypedDict):
-    """The fields that greedy search and beam search have in common in a row of a comparison."""
+    """The fields that the comparison's search and beam search have in common in a row."""
 
     score: float
     low: float
@@ -40,20 +40,22 @@ class TestScore(TypedDict):
     seed_scores: tuple[float, ...]
 
 
-def evaluate_run(run: Path | Model, label: str, beam: int | None, overrides: Sequence[str] = ()) -> EvaluatedRun:
+def evaluate_run(
+    run: Path | Model, label: str, beam: int | None, overrides: Sequence[str] = (), search: AnySearch = GREEDY
+) -> EvaluatedRun:
     """Evaluate a run, as far as it has not been evaluated before; progress is shown with the run's label."""
     folder = run.place if isinstance(run, Model) else run
     stored = StoredEvaluations(run, f"{label}, seed {read_settings(folder).seed}", overrides)
-    greedy, score = stored.on_test(), stored.model.score
+    evaluation, score = stored.on_test(search), stored.model.score
     if beam is None:
-        return EvaluatedRun(folder, score, greedy, None, GREEDY)
-    search = stored.tuned(beam)
-    return EvaluatedRun(folder, score, greedy, stored.on_test(search), search)
+        return EvaluatedRun(folder, score, evaluation, None, GREEDY)
+    by_beam = stored.tuned(beam)
+    return EvaluatedRun(folder, score, evaluation, stored.on_test(by_beam), by_beam)
 
 
-def greedy_score(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRun], metric: Score) -> TestScore:
-    """Return the greedy test score of a method's seeds, tested against a baseline's unless that is empty."""
-    ours, theirs = ([run.greedy for run in group] for group in (runs, baseline))
+def score_on_test(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRun], metric: Score) -> TestScore:
+    """Return the test score of a method's seeds, tested against a baseline's unless that is empty."""
+    ours, theirs = ([run.evaluation for run in group] for group in (runs, baseline))
     return _test_score(ours, theirs, metric, have_same_seeds(runs, baseline))
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from seqcritic.comparing.evaluated_runs import EvaluatedRun, beam_score, evaluate_run, greedy_score, signature_of_tuned
+from seqcritic.comparing.evaluated_runs import EvaluatedRun, beam_score, evaluate_run, score_on_test, signature_of_tuned
 from seqcritic.comparing.rows import CRITICS, Row
+from seqcritic.decoding.search import GREEDY, AnySearch
 from seqcritic.errors import UserError
 from seqcritic.evaluation.evaluate import without_surrogate
 from seqcritic.evaluation.run import RunEvaluation
@@ -72,15 +73,20 @@ def compare_experiments(
     configuration: str = "",
     notes: tuple[str, ...] = (),
     overrides: Sequence[str] = (),
+    search: AnySearch = GREEDY,
 ) -> Comparison:
     """Evaluate the runs of each experiment, one for each seed, on their test set and put the experiments side by side.
 
-    With `beam`, they are evaluated by beam search of that width too; with overrides, on other text.
+    With `beam`, they are evaluated by beam search of that width too; with overrides, on other text; with `search`, by
+    that instead of greedily.
     """
     set_up_logging()
-    groups = {label: [evaluate_run(run, label, beam, overrides) for run in runs] for label, runs in experiments.items()}
+    groups = {
+        label: [evaluate_run(run, label, beam, overrides, search) for run in runs]
+        for label, runs in experiments.items()
+    }
     evaluated = [run for group in groups.values() for run in group]
-    signatures = {run.greedy.signature for run in evaluated}
+    signatures = {run.evaluation.signature for run in evaluated}
     if len({without_surrogate(each) for each in signatures}) > 1:
         raise UserError(
             "the runs were not evaluated by the same score on the same text, so they cannot stand in one table; "
@@ -91,13 +97,13 @@ def compare_experiments(
     first = read_settings(evaluated[0].folder)
     return Comparison(
         title=title or first.name,
-        score_name=evaluated[0].greedy.score_name,
+        score_name=evaluated[0].evaluation.score_name,
         lower_is_better=not evaluated[0].score.higher_is_better,
         signature=_join_signatures(signatures),
         baseline=baseline,
         rows=tuple(_row(label, group, groups[baseline], label == baseline) for label, group in groups.items()),
         curves=tuple(_curve(label, run.folder, "valid_score") for label, group in groups.items() for run in group),
-        examples=_examples({label: group[0].greedy for label, group in groups.items()}),
+        examples=_examples({label: group[0].evaluation for label, group in groups.items()}),
         configuration=configuration or to_yaml(relative_to_folder(evaluated[0].folder, first)),
         environment=environment(),
         notes=tuple(dict.fromkeys((*notes, *(note for run in evaluated if (note := _surrogate_note(run)))))),
@@ -127,7 +133,7 @@ def _join_signatures(signatures: set[str]) -> str:
 def _surrogate_note(run: EvaluatedRun) -> str:
     """Return a note that names the surrogate a run was rewarded by; empty if it was the score of the table."""
     name, _, unit = run.score.surrogate.partition(":")
-    reported = run.greedy.score_name
+    reported = run.evaluation.score_name
     return f"Rewards are paid by a surrogate, {name} in {unit}; what is reported is {reported}." if name else ""
 
 
@@ -156,7 +162,7 @@ def _row(label: str, group: list[EvaluatedRun], baseline: list[EvaluatedRun], is
     progress = [read_description(find_weights(run.folder))["progress"] for run in group]
     return MethodRow(
         label=label,
-        **greedy_score(group, others, metric),
+        **score_on_test(group, others, metric),
         updates=round(float(np.mean([_num_updates(run.folder) for run in group]))),
         cost_per_update=settings.compare.cost(settings.method.label),
         seconds=float(np.mean([entry["seconds"] for entry in progress])),

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from seqcritic.decoding.search import GREEDY, Search
+from seqcritic.decoding.search import GREEDY, AnySearch, Search
 from seqcritic.evaluation.evaluate import predict_batches, signature
 from seqcritic.evaluation.run import RunEvaluation, evaluate_predictions, load_for_evaluation
 from seqcritic.evaluation.tuning import tune_model
@@ -36,8 +36,9 @@ class StoredEvaluations:
         # Evaluating on other text leaves what is stored of the run's own.
         self.suffix = f"-{sha256(repr(sorted(overrides)).encode()).hexdigest()[:8]}" if overrides else ""
 
-    def on_test(self, search: Search = GREEDY) -> RunEvaluation:
+    def on_test(self, search: AnySearch = GREEDY) -> RunEvaluation:
         """Return the evaluation of a search on the test set."""
+        search = self.model.resolve(search)
         test = self.task.evaluation_set("test")
 
         def predict() -> list[str]:
@@ -59,7 +60,7 @@ class StoredEvaluations:
 
         return Search(width, self._remember(f"valid-beam-{width}-rho", key, tune)["rho"])
 
-    def _key(self, split: str, num_sentences: int, search: Search) -> str:
+    def _key(self, split: str, num_sentences: int, search: AnySearch) -> str:
         precision = self.model.settings.precision
         text = signature(self.task, self.model.score, split, num_sentences, search, precision=precision)
         return f"actor:{self.model.description['digests']['actor']}|{text}"

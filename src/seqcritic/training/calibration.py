@@ -1,4 +1,4 @@
-"""What an update of each method costs on this machine, in likelihood updates, by the clock.
+"""What an update of each method costs on this machine, in likelihood updates.
 
 The methods are timed in turns, one update each a round, so that other load on the machine falls on all of them alike,
 and medians are divided. An update is what a run does for it, fetching the batch included. The networks are the real
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -68,6 +68,14 @@ def measure_seconds(
     return {label: statistics.median(found) for label, found in seconds.items()}
 
 
+def clock_of(settings: Settings, device: torch.device) -> Callable[[], float]:
+    """Return the clock for updates: processor seconds on one thread, where what others run then hardly counts.
+
+    Threads that wait for each other burn processor seconds too, and a device's work is not in them: there it is time.
+    """
+    return time.process_time if settings.threads == 1 and device.type == "cpu" else time.perf_counter
+
+
 def _as_given(settings: Settings, label: str) -> Variant:
     """Return a method, or the critic's pre-training, as the recipe has it."""
     return (with_method(settings, "actor-critic"), CRITIC) if label == CRITIC else (with_method(settings, label), TRAIN)
@@ -90,9 +98,10 @@ class Clock:
     def time_update(self, learner: Learner, rate: float, progress: float) -> float:
         """Return the seconds of an update on the next batch, `progress` being the part of the phase that is over."""
         size = learner.settings.training.update_size
-        started = time.perf_counter()
+        clock = clock_of(learner.settings, learner.device)
+        started = clock()
         learner.update(self.task.training_batch(self.position, size, self.settings.seed), rate, progress)
         if learner.device.type != "cpu":
             torch.accelerator.synchronize()  # what the device has been given is not yet done
         self.position += size
-        return time.perf_counter() - started
+        return clock() - started
