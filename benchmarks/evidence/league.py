@@ -1,11 +1,11 @@
 """The league: every method and mixture that is not hopeless, from one flat actor, with equal measured compute.
 
-    python benchmarks/evidence/league.py --text TEXT --runs runs/league --out docs/results/league
+    python benchmarks/evidence/league.py --text TEXT --actor RUN --runs runs/league --out docs/results/league
 
-TEXT is what spelling_text.py has written. One actor is trained by likelihood until it is flat, and a critic for each
-seed (one more, of soft values, for the entropy-regularised method). Then every row of ROWS is trained with seed 1 at
-two rates; that with the better validation score is kept, and the other seeds are trained at that rate alone. At most
-two runs at once, one thread each; stopped, the same command goes on.
+TEXT is what spelling_text.py has written, RUN an actor that likelihood has trained until it was flat. A critic is trained
+for each seed (one more, of soft values, for the entropy-regularised method). Then every row of ROWS is trained with
+seed 1 at two rates; that with the better validation score is kept, and the other seeds are trained at that rate alone.
+At most two runs at once, one thread each; stopped, the same command goes on.
 
 Beam-search optimisation is judged with its beam: its rate is chosen by the beam's score on validation, its result is
 what it ends with, not the best by greedy search, and bso.json has it beside likelihood by the beam it trains for.
@@ -13,7 +13,7 @@ what it ends with, not the best by greedy search, and bso.json has it beside lik
 Written to OUT: comparison.json (greedily and with a beam of 10), news.json (on news text), mbr.json (some rows by
 minimum Bayes risk), bso.json, and rates.json (both rates on validation).
 
-Further arguments are settings of all runs: `phases.actor.updates=60 phases.critic.updates=9 compare.budget=90
+Further arguments are settings of all runs: `phases.critic.updates=9 compare.budget=90
 data.valid_size=100 --seeds 2` tries the script out.
 """
 
@@ -109,8 +109,9 @@ class Cell(NamedTuple):
 class League:
     """The runs of the league, what each waits for, and its settings."""
 
-    def __init__(self, settings: Settings, runs: Path) -> None:
+    def __init__(self, settings: Settings, actor: Path, runs: Path) -> None:
         self.settings = settings
+        self.actor = actor
         self.runs = runs
         # Made here once: two runs that start at the same time would both make the text.
         self.task = build_task(settings.data)
@@ -143,17 +144,17 @@ class League:
 
     def train(self, cells: list[Cell]) -> None:
         """Train so many runs, and what they begin with."""
-        actor = self.runs / "actor"
-        planned, own = [PlannedRun("actor", 1, actor, ())], {actor: self._pre_training("likelihood", 1, {})}
+        planned: list[PlannedRun] = []
+        own: dict[Path, Settings] = {}
         for seed in dict.fromkeys(cell.seed for cell in cells):
             for name, label in (("critic", "actor-critic"), ("soft-critic", "entropy-actor-critic")):
                 folder = self.runs / f"seed-{seed}" / name
-                planned.append(PlannedRun(name, seed, folder, (actor,)))
-                own[folder] = self._pre_training(label, seed, {"actor": str(actor)})
+                planned.append(PlannedRun(name, seed, folder, ()))
+                own[folder] = self._critic_settings(label, seed)
         for cell in cells:
             critic, folder = self.critic(cell), self.folder(cell)
             title = f"{cell.row}, {cell.rate}"
-            needs = (actor, critic) if critic else (actor,)
+            needs = (critic,) if critic else ()
             label = ROWS[cell.row].label
             planned.append(PlannedRun(label, cell.seed, folder, needs, Row(title, label)))
             own[folder] = self.cell_settings(cell)
@@ -162,7 +163,7 @@ class League:
     def cell_settings(self, cell: Cell) -> Settings:
         """Return the settings of a run: so many updates as its budget pays for, the critic's pre-training included."""
         tree = self.row_settings(cell.row).model_dump(mode="json")
-        start, spent = {"actor": str(self.runs / "actor")}, 0.0
+        start, spent = {"actor": str(self.actor)}, 0.0
         if (critic := self.critic(cell)) is not None:
             start["critic"], spent = str(critic), self.settings.phases.critic.updates * self.critics_cost
         assert self.settings.compare.budget is not None
@@ -173,9 +174,9 @@ class League:
         tree["training"]["evaluate_every"] = max(1, updates // NUM_EVALUATIONS)
         return settings_from(tree)
 
-    def _pre_training(self, label: str, seed: int, start: dict[str, str]) -> Settings:
+    def _critic_settings(self, label: str, seed: int) -> Settings:
         tree = with_method(self.settings, label).model_dump(mode="json")
-        tree |= {"seed": seed, "start": start}
+        tree |= {"seed": seed, "start": {"actor": str(self.actor)}}
         tree["phases"]["train"]["updates"] = 0
         return settings_from(tree)
 
@@ -242,12 +243,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("overrides", nargs="*", metavar="section.key=value")
     parser.add_argument("--text", required=True, type=Path)
+    parser.add_argument("--actor", required=True, type=Path, help="a run of league.yaml by likelihood")
     parser.add_argument("--runs", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     text = [f"data.{split}={(options.text / split).resolve()}.txt" for split in ("train", "valid", "test")]
-    league = League(load_recipe(str(RECIPE), [*text, "threads=1", *options.overrides]), options.runs)
+    league = League(load_recipe(str(RECIPE), [*text, "threads=1", *options.overrides]), options.actor, options.runs)
     league.train([Cell(row, 1, rate) for row in ROWS for rate in RATES])
     chosen = league.choose_rates()
     rates = {each["row"]: each["chosen"] for each in chosen}
