@@ -2,7 +2,7 @@
 
     python benchmarks/evidence/league.py --text TEXT --actor RUN --runs runs/league --out docs/results/league
 
-TEXT is what spelling_text.py has written, RUN an actor that likelihood has trained until it was flat. A critic is trained
+TEXT is what spelling_text.py has written, RUN an actor that likelihood has trained until it was flat. A critic is made
 for each seed (one more, of soft values, for the entropy-regularised method). Then every row of ROWS is trained with
 seed 1 at two rates; that with the better validation score is kept, and the other seeds are trained at that rate alone.
 At most two runs at once, one thread each; stopped, the same command goes on.
