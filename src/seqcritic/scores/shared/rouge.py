@@ -81,6 +81,7 @@ class RougeScore(MeanOfSentences, TokenScore):
         self.surrogate = f"length*{self.name.lower()}:{tokens}"
         self.description = f"{self.name} × reference length"
         try:
+            # Here, since the extra is not asked of those who use no score of this family.
             from rouge_score.rouge_scorer import RougeScorer
             from rouge_score.tokenizers import DefaultTokenizer
         except ImportError:
@@ -88,6 +89,7 @@ class RougeScore(MeanOfSentences, TokenScore):
                 f"score.name: {self.name} needs the extra 'rouge': pip install 'seqcritic[rouge]'"
             ) from None
         raw = DefaultTokenizer(use_stemmer=False)
+        # Without an unknown word there is nothing to split at, and `str.split` refuses the empty text.
         own = UnknownTokens(raw.tokenize, unknown_word) if unknown_word else raw
         self._scorer = RougeScorer([self.library_name], tokenizer=SpaceTokens() if tokenised else own)
 
@@ -107,6 +109,7 @@ class RougeScore(MeanOfSentences, TokenScore):
     ) -> list[float]:
         """Return the best F-measure of each sentence; raw text without anything to count is refused."""
         pairs = as_compared(predictions, references, self.lowercase)
+        # Without this check such texts score 0 whatever is predicted, which looks like a model that knows nothing.
         texts = [text for _, own, _ in pairs for text in own]
         if not self.tokenised and texts and not any(COUNTED.search(text.lower()) for text in texts):
             raise UserError(
