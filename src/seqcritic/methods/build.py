@@ -21,6 +21,7 @@ from seqcritic.settings.tree import Settings
 def build_method(settings: Settings, phase: str, score: Score) -> Method:
     """Return what one phase runs: likelihood for the actor, policy evaluation for the critic, then the method."""
     fixed: dict[str, type[Method]] = {"actor": Likelihood, "critic": CriticTraining}
+    # Of the phases, actor, critic and train, only the last runs what the settings name.
     chosen = fixed.get(phase, settings.method.kind)
     return chosen(settings.method, score, settings.score.shaping)
 
