@@ -72,6 +72,7 @@ def load_diagnosis_input(
         updates,
         split,
         settings.seed,
+        # Held masks would be drawn in evaluation too: a diagnosis has no dropout, whatever the run had.
         settings.method.model_copy(update={"reward_dropout": "none"}),
         Subject(model.actor, critic, model.score, settings.score.shaping),
         [batch.to(model.actor.device) for batch in examples],
@@ -89,6 +90,7 @@ def compose_diagnosis_input(
     method = type(critic).__name__
     if isinstance(critic, StateValues):
         method += f", GAE of λ = {subject.gae_lambda:g}"
+    # No run says which: the usual settings of a method with a critic, whose returns count no entropy.
     settings = method_section()(name="reinforce-critic", reward_dropout="none")
     return DiagnosisInput(label or type(actor).__name__, method, None, "", seed, settings, subject, batches)
 
@@ -106,6 +108,7 @@ def _as_batches(examples: Examples, num_examples: int, codec: Codec | None, padd
     found = [examples] if isinstance(examples, Batch) else list(examples)
     if not found:
         raise UserError("examples: none; give pairs of texts, an EvaluationSet or batches")
+    # Taken as they are, however many: who cut them into batches has chosen.
     if all(isinstance(one, Batch) for one in found):
         return [one for one in found if isinstance(one, Batch)]
     if codec is None:
@@ -121,10 +124,12 @@ def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: i
     # Evenly, not at random: another number of examples changes few of them, and the same number none.
     spread = np.linspace(0, len(sources) - 1, min(num_examples, len(sources))).round().astype(int)
     chosen = np.unique(spread).tolist()
+    # All batches of a set are read alike; a set of tokens alone has no texts to read.
     known = evaluation_set.batches[0].texts
     raw = known and RawTexts.of(evaluation_set.sources, evaluation_set.all_references, known.decode, known.encode)
     return [
         Batch(
+            # Padded anew: examples that stood in different batches now stand in one.
             *pad_rows([sources[row] for row in rows]),
             *pad_rows([references[row] for row in rows], padding),
             raw and raw.select(torch.tensor(rows)),
@@ -136,6 +141,7 @@ def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: i
 def _label(place: Path, updates: int) -> str:
     """Name a run by its folder, and a checkpoint within it by the updates made."""
     name = place.resolve().name
+    # A checkpoint's folder is called by its number of updates; two above it is the run's.
     if not name.isdecimal():
         return name
     return f"{place.resolve().parent.parent.name} at {updates:,}"
