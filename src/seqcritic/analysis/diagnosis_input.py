@@ -82,7 +82,7 @@ def load_diagnosis_input(
 def compose_diagnosis_input(
     subject: Subject, examples: Examples, num_examples: int, codec: Codec | None, label: str, seed: int
 ) -> DiagnosisInput:
-    """Return an actor and a critic that no run is known of, with examples."""
+    """Return an actor and a critic that come from no run, with the examples that they are diagnosed on."""
     actor, critic = subject.actor, subject.critic
     if not subject.weights:
         raise UserError("actor: none of its weights can be trained; call requires_grad_() on those that will be")
@@ -96,7 +96,7 @@ def compose_diagnosis_input(
 
 
 def choose_score(given: AnyScore, codec: Codec | None) -> Score:
-    """Return a score that was named, as the codec's texts need it, or passed."""
+    """Return the score that was passed, or build the one that was named, for the texts of the codec."""
     if isinstance(given, str):
         return SCORES.find(given).build(ScoreOptions() if codec is None else codec.score_options())
     return as_score(given)
@@ -118,7 +118,7 @@ def _as_batches(examples: Examples, num_examples: int, codec: Codec | None, padd
 
 
 def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: int = 0) -> list[Batch]:
-    """Return so many pairs, or all, spread evenly over a set."""
+    """Return `num_examples` pairs, or all where there are fewer, spread evenly over a set."""
     sources = [row for batch in evaluation_set.batches for row in unpadded(batch.sources, batch.source_mask)]
     references = [row for batch in evaluation_set.batches for row in unpadded(batch.references, batch.reference_mask)]
     # Evenly, not at random: another number of examples changes few of them, and the same number none.

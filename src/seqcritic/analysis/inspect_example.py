@@ -146,7 +146,7 @@ def _rewards(reward_score: RewardScore, tokens: Sequence[int], example: Batch, s
 
 
 def _leaders(scores_TV: Tensor, top: int) -> list[list[int]]:
-    """Return the ids of the `top` tokens of each step, the first first."""
+    """Return the ids of the `top` tokens of each step, the best first."""
     leaders: list[list[int]] = scores_TV.topk(min(top, scores_TV.shape[1]), dim=1).indices.tolist()
     return leaders
 

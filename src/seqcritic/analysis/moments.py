@@ -101,7 +101,7 @@ class Moments:
         return products.numpy().reshape(*shape, *shape) / size**2, self.squares / size
 
     def _products_of(self, products: Array, squares: Array, groups: npt.NDArray[np.int64]) -> Products:
-        """Return the moments as the groups [K] tell them."""
+        """Return the moments as estimated from the groups [K] alone."""
         chosen = products[:, groups][:, :, :, groups]
         count = len(groups)
         # Without i = j: a group's product with itself has its own noise's length in it.

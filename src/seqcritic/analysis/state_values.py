@@ -68,7 +68,7 @@ def require_causal(state_values: StateValues, tokens: Tensor, mask: Tensor, batc
 
 
 def look_ahead(state_values: StateValues, score: Score, special: SpecialTokens, shaping: bool) -> ValuesOf:
-    """Return what values single tokens by the state that they lead to."""
+    """Return a function that values single tokens by the states that they lead to."""
 
     def values_of(batch: Batch, prefixes: Tensor, steps: Tensor, tokens: Tensor) -> Tensor:
         repeats = tokens.shape[1]

@@ -52,7 +52,7 @@ def assemble_networks(method: MethodSettings, actor: Actor, critic: Critic | Non
 
 
 def count_numbers(networks: Networks) -> int:
-    """Return how many numbers a training of some networks holds at least for them.
+    """Return how many numbers, at least, training keeps in memory for some networks.
 
     A network that is trained has its weights, their gradient and Adam's two moments; of the actor the best is kept too.
     """

@@ -29,7 +29,7 @@ from seqcritic.tensors.plain_loops import plain_loops
 class Compared(NamedTuple):
     """The prefixes at which the actor is compared with the anchor: tokens and mask [B·M, T], and logits [N, V].
 
-    No logits: they are those of the scored tokens.
+    `logits` is None where they are those of the scored tokens.
     """
 
     tokens: Tensor

@@ -35,7 +35,7 @@ MAX_ORDER = 4
 
 
 def closest_lengths(lengths: Tensor, reference_lengths: Tensor) -> Tensor:
-    """Return [B, L] which of reference_lengths [B, R] is closest to lengths [L] or [B, 1, L]: of two, the shorter."""
+    """Return [B, L], of reference_lengths [B, R] the one closest to lengths [L] or [B, 1, L]; of two, the shorter."""
     ordered = reference_lengths.sort(dim=1).values  # argmin takes the first of equals
     nearest = (ordered[:, :, None] - lengths).abs().argmin(dim=1)  # [B, L]
     return ordered.gather(1, nearest)

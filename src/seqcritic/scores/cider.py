@@ -199,7 +199,7 @@ class CiderScore(MeanOfSentences, TokenScore):
         return self._known
 
     def _without_unknown(self, tokens: list[int]) -> list[Any]:
-        """Return tokens of which unknown ones are like none that is looked for: they stand for different words."""
+        """Return the tokens with None for unknown ones, which no lookup finds: they stand for different words."""
         return [None if token == self.unknown else token for token in tokens]
 
     def sentence_scores(

@@ -43,7 +43,7 @@ class Branches:
         return torch.tensor([self.take(row) for row in probabilities.tolist()])
 
     def coins(self, probability_below: float) -> Callable[..., Tensor]:
-        """Return what stands in for `draws.draw_uniform`: numbers [T, B] that are below it so often."""
+        """Return a stand-in for `draws.draw_uniform`: numbers [T, B], below the probability as often as it says."""
 
         def draw(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
             numbers = [

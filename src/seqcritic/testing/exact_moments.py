@@ -52,7 +52,7 @@ def make_subject(world: World, table: Tensor) -> Subject:
 
 
 class ExactMoments:
-    """Expectation and variance of every estimator by going through all sequences; a draw has so many examples.
+    """Expectation and variance of every estimator, by going through all sequences; a draw has `num_examples`.
 
     `table`: the values of the critic as in `make_subject`. Figures are in units of the true gradient's length.
     """

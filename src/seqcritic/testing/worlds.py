@@ -40,7 +40,7 @@ def make_actor(seed: int = 0, dropout: float = 0.0, num_tokens: int = NUM_TOKENS
 
 
 def held_masks(actor: Actor) -> Masks | None:
-    """Return what a method that is given a fresh generator drops of the one source; nothing without dropout."""
+    """Return the masks that a method draws for the one source from a fresh generator; None without dropout."""
     return actor.draw_masks(1, torch.Generator())
 
 

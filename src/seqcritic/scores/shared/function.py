@@ -79,7 +79,7 @@ class FunctionScore(MeanOfSentences, TextScore):
         return [f"score:{self.name}", *case, *([self._version] if self._version else [])]
 
     def _call(self, pairs: list[ScoredPair]) -> list[float]:
-        """Return f of predictions with what each is compared with, or name the pair for which there is none."""
+        """Return f of every pair; where it has no value, a UserError names the pair."""
         # One call for each pair: a fault then names the very pair on which it happened.
         if not self.takes_lists:
             return [
@@ -135,9 +135,9 @@ def as_score(given: Score | Function, name: str | None = None) -> Score:
 def try_on(score: FunctionScore, examples: Sequence[tuple[str, tuple[str, ...]]], trained_for: bool = True) -> None:
     """Call a function on nothing, on half of a reference and on the whole; a fault is a UserError in one line.
 
-    The examples are sources with their references. One that is not trained for by itself, as a penalty in a sum, may
-    give a reference less than nothing. In training a fault would be found only after all pre-training, at
-    the first prediction that is empty.
+    `examples` are sources with their references. A function that is not `trained_for` by itself, such as a penalty in a
+    sum, may give a reference less than the empty prediction. Without this trial a fault would show only after all
+    pre-training, at the first prediction that is empty.
     """
     for source, references in examples:
         reference, *_ = references

@@ -24,14 +24,14 @@ COUNTED = re.compile("[a-z0-9]")
 
 
 def rouge_scores(common: Tensor, units: Tensor, reference_units: Tensor, scale: Tensor) -> Tensor:
-    """Return |Y| · ROUGE from what predictions of so many units have in common with references; `scale` is |Y|."""
+    """Return |Y| · ROUGE from how many units are common and how many each side has; `scale` is |Y|."""
     # Nothing against nothing has no units to divide by: 0 in common makes it 0.
     num_units = (units + reference_units).clamp(min=1)
     return (scale * 2 * common.to(torch.float64) / num_units).to(torch.get_default_dtype())
 
 
 class UnknownTokens:
-    """The tokens that rouge-score takes, and unknown words, which it would drop: each is a word that is wrong."""
+    """The tokens of rouge-score, with every unknown word kept as one: the library would drop it, and it is an error."""
 
     def __init__(self, tokenize: Callable[[str], list[str]], unknown_word: str) -> None:
         self._tokenize = tokenize
