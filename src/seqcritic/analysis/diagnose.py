@@ -38,7 +38,7 @@ from seqcritic.training.environment import environment
 from seqcritic.training.model import Model
 from seqcritic.training.tracking import loss_terms
 
-FEWEST_DRAWS = 2 * NUM_GROUPS
+FEWEST_DRAWS = 2 * NUM_GROUPS  # the two rounds of groups that `measure` makes at least
 
 Run: TypeAlias = str | Path | Model
 
@@ -121,6 +121,7 @@ def diagnose(
     else:
         if critic is not None or score is not None or examples is not None:
             raise UserError("diagnose of runs takes critic, score and examples from the runs; give an Actor for others")
+        # A text is a sequence too, of letters: what is one run is told apart first.
         runs = [subject] if isinstance(subject, str | Path | Model) else subject
         found = [
             read_diagnosis(Path(run))
@@ -140,8 +141,10 @@ def diagnose(
 def diagnose_input(diagnosed: DiagnosisInput, most_draws: int, wanted_error: float) -> DiagnosisRow:
     """Measure one checkpoint of one run, or one actor with its critic; dropout is off meanwhile."""
     subject, batches = diagnosed.subject, diagnosed.batches
+    # All that is measured is of one policy: the same in drawing and in scoring, and from draw to draw.
     with _evaluating(subject.actor, subject.critic):
         if isinstance(subject.critic, StateValues):
+            # Before hours of draws whose figures would mean nothing.
             _require_causal(diagnosed)
         # Streams of their own: one more figure does not change the draws of another.
         means = sample_means(subject, batches, diagnosed.settings, _generator(diagnosed, "diagnosis", "means"))
@@ -156,6 +159,7 @@ def diagnose_input(diagnosed: DiagnosisInput, most_draws: int, wanted_error: flo
                 bar.update(draws, f"true gradient known to {error:.1%}, wanted {wanted_error:.1%}", terms, now=True)
 
             measured = measure(subject, baseline, batches, generator, most_draws, wanted_error, report_error)
+        # With dropout still off, and a stream of its own.
         token_values = evaluate_token_values(diagnosed)
     return DiagnosisRow(
         label=diagnosed.label,
@@ -182,6 +186,7 @@ def evaluate_token_values(diagnosed: DiagnosisInput) -> TokenValues:
     subject, generator = diagnosed.subject, _generator(diagnosed, "token values")
     actor, critic, score = subject.actor, subject.critic, subject.score
     values_of = look_ahead(critic, score, actor.special, subject.shaping) if isinstance(critic, StateValues) else critic
+    # V tells no tokens apart by itself: they are valued by the state that each leads to.
     found = measure_token_values(actor, values_of, score, diagnosed.batches, generator)
     return TokenValues(**found._asdict())
 
@@ -218,6 +223,7 @@ def read_diagnosis(path: Path) -> Diagnosis:
     """Read what an earlier diagnosis wrote."""
     try:
         return Diagnosis.from_dict(unseal(json.loads(path.read_text(encoding="utf-8"))))
+    # JSON that cannot be read, a wrong digest and wrong fields are all ValueErrors.
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path} is no diagnosis as seqcritic wrote it ({error}); put back a copy, or diagnose again"

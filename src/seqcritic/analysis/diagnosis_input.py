@@ -72,6 +72,7 @@ def load_diagnosis_input(
         updates,
         split,
         settings.seed,
+        # Held masks would be drawn in evaluation too: a diagnosis has no dropout, whatever the run had.
         settings.method.model_copy(update={"reward_dropout": "none"}),
         Subject(model.actor, critic, model.score, settings.score.shaping),
         [batch.to(model.actor.device) for batch in examples],
@@ -81,7 +82,7 @@ def load_diagnosis_input(
 def compose_diagnosis_input(
     subject: Subject, examples: Examples, num_examples: int, codec: Codec | None, label: str, seed: int
 ) -> DiagnosisInput:
-    """Return an actor and a critic that no run is known of, with examples."""
+    """Return an actor and a critic that come from no run, with the examples that they are diagnosed on."""
     actor, critic = subject.actor, subject.critic
     if not subject.weights:
         raise UserError("actor: none of its weights can be trained; call requires_grad_() on those that will be")
@@ -89,12 +90,13 @@ def compose_diagnosis_input(
     method = type(critic).__name__
     if isinstance(critic, StateValues):
         method += f", GAE of λ = {subject.gae_lambda:g}"
+    # No run says which: the usual settings of a method with a critic, whose returns count no entropy.
     settings = method_section()(name="reinforce-critic", reward_dropout="none")
     return DiagnosisInput(label or type(actor).__name__, method, None, "", seed, settings, subject, batches)
 
 
 def choose_score(given: AnyScore, codec: Codec | None) -> Score:
-    """Return a score that was named, as the codec's texts need it, or passed."""
+    """Return the score that was passed, or build the one that was named, for the texts of the codec."""
     if isinstance(given, str):
         return SCORES.find(given).build(ScoreOptions() if codec is None else codec.score_options())
     return as_score(given)
@@ -106,6 +108,7 @@ def _as_batches(examples: Examples, num_examples: int, codec: Codec | None, padd
     found = [examples] if isinstance(examples, Batch) else list(examples)
     if not found:
         raise UserError("examples: none; give pairs of texts, an EvaluationSet or batches")
+    # Taken as they are, however many: who cut them into batches has chosen.
     if all(isinstance(one, Batch) for one in found):
         return [one for one in found if isinstance(one, Batch)]
     if codec is None:
@@ -115,16 +118,18 @@ def _as_batches(examples: Examples, num_examples: int, codec: Codec | None, padd
 
 
 def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: int = 0) -> list[Batch]:
-    """Return so many pairs, or all, spread evenly over a set."""
+    """Return `num_examples` pairs, or all where there are fewer, spread evenly over a set."""
     sources = [row for batch in evaluation_set.batches for row in unpadded(batch.sources, batch.source_mask)]
     references = [row for batch in evaluation_set.batches for row in unpadded(batch.references, batch.reference_mask)]
     # Evenly, not at random: another number of examples changes few of them, and the same number none.
     spread = np.linspace(0, len(sources) - 1, min(num_examples, len(sources))).round().astype(int)
     chosen = np.unique(spread).tolist()
+    # All batches of a set are read alike; a set of tokens alone has no texts to read.
     known = evaluation_set.batches[0].texts
     raw = known and RawTexts.of(evaluation_set.sources, evaluation_set.all_references, known.decode, known.encode)
     return [
         Batch(
+            # Padded anew: examples that stood in different batches now stand in one.
             *pad_rows([sources[row] for row in rows]),
             *pad_rows([references[row] for row in rows], padding),
             raw and raw.select(torch.tensor(rows)),
@@ -136,6 +141,7 @@ def choose_examples(evaluation_set: EvaluationSet, num_examples: int, padding: i
 def _label(place: Path, updates: int) -> str:
     """Name a run by its folder, and a checkpoint within it by the updates made."""
     name = place.resolve().name
+    # A checkpoint's folder is called by its number of updates; two above it is the run's.
     if not name.isdecimal():
         return name
     return f"{place.resolve().parent.parent.name} at {updates:,}"

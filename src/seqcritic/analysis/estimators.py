@@ -91,8 +91,10 @@ def draw_gradients(
 ) -> dict[str, Tensor]:
     """Make one draw: one sample for every example, and from it each estimator's gradient [P] of their mean return."""
     num_examples = sum(len(batch) for batch in batches)
+    # A single 0 that takes the size, dtype and device of the first gradient.
     totals = {name: torch.zeros(()) for name in subject.estimators}
     for batch in batches:
+        # By examples, as the last batch may be smaller: the mean of all of them, not of the batches.
         weight = len(batch) / num_examples
         for name, gradient in _gradients(subject, baseline, batch, generator).items():
             totals[name] = totals[name] + weight * gradient
@@ -107,6 +109,7 @@ def _gradients(
     memory = actor.encode(batch.sources, batch.source_mask)
     rollout = sample_examples(subject, batch, memory, generator)
     tokens, mask = rollout.sample.tokens, rollout.sample.mask
+    # Scored again, now with a graph, from the same memory: dropout is off, so it is the policy that drew.
     logits, states = actor.score(memory, tokens)
     returns = losses.returns_to_go(rollout.rewards, mask)
     token_log_probabilities = losses.gather_chosen(torch.log_softmax(logits, dim=2), tokens)
@@ -121,22 +124,27 @@ def _gradients(
         advantages = losses.generalised_advantages(rollout.rewards, state_values, mask, subject.gae_lambda)
         return found | {
             "reinforce-critic": reinforce(returns, state_values),
+            # Advantages have their baseline in them.
             GAE: reinforce(advantages, torch.zeros_like(advantages)),
         }
     with torch.no_grad():
+        # As in training: what the actor would say first decides, with the references, which tokens have columns.
         columns = choose_columns(subject.critic, actor.special, batch, rollout.sample.probabilities.first())
         values = all_values(subject.critic, subject.score, actor.special, batch, tokens, mask, states, columns)
         expected = losses.expected_values(torch.softmax(logits, dim=2), values)
+    # The sum over all tokens: only the prefixes are drawn.
     followed = _ascent(losses.actor_critic_loss(torch.softmax(logits, dim=2), values, mask), subject)
     return found | {
         "reinforce-critic": reinforce(returns, expected),
         ACTOR_CRITIC: followed,
+        # The first term's gradient is known already, and gradients add up as losses do.
         CORRECTED: followed + reinforce(returns, losses.gather_chosen(values, tokens)),
     }
 
 
 def _ascent(loss: Tensor, subject: Subject) -> Tensor:
     """Return the direction [P] in which a loss falls, for all trained weights of the actor in a row."""
+    # The graph is kept for the other estimators of the draw; a weight without a gradient has zeros, so that all have P.
     found = torch.autograd.grad(loss, subject.weights, retain_graph=True, materialize_grads=True)
     return -torch.cat([gradient.flatten() for gradient in found])
 
@@ -150,6 +158,7 @@ def fit_baseline(subject: Subject, batches: Sequence[Batch], generator: torch.Ge
     actor = subject.actor
     # These samples are not used again: a baseline that has seen the sample it is subtracted from would bias it.
     inputs, targets, num_tokens, num_wanted = [], [], 0, 1
+    # Few examples are drawn again and again, until there are enough tokens for so many weights.
     while num_tokens < num_wanted:
         for batch in batches:
             memory = actor.encode(batch.sources, batch.source_mask)
@@ -158,6 +167,7 @@ def fit_baseline(subject: Subject, batches: Sequence[Batch], generator: torch.Ge
             inputs.append(rollout.sample.states[mask])
             targets.append(losses.returns_to_go(rollout.rewards, mask)[mask])
             num_tokens += len(targets[-1])
+            # Only the first states tell how many weights there are: + 1 for the constant.
             num_wanted = TOKENS_PER_WEIGHT * (inputs[-1].shape[1] + 1)
     # In float64: tens of thousands of tokens are summed, and states may be nearly dependent, which gelsd can take.
     states_NH, returns_N = torch.cat(inputs).cpu().double(), torch.cat(targets).cpu().double()

@@ -45,6 +45,7 @@ def inspect(
         prediction=None if prediction is None else codec.encode_references([codec.normalise(prediction)])[0],
         top=top,
         title=f"{settings.name}, {settings.method.label}, seed {settings.seed}",
+        # Without the end token, which is no part of a text.
         note=_write_note(model, max(example.sources.shape[1], example.references.shape[1]) - 1),
     )
 
@@ -52,6 +53,7 @@ def inspect(
 def _build_critic(model: Model) -> Critic:
     settings, codec, actor = model.settings, model.codec, model.actor
     if part_class(CRITICS, settings.critic.kind).copies_actor:
+        # Its frozen copy is of the actor before training: made of the trained one it would be another model's.
         actor = build_actor(settings, codec.num_source_tokens, codec.num_target_tokens, torch.Generator())
     return build_critic(settings, actor, torch.Generator())
 
@@ -64,6 +66,7 @@ def load_critic(model: Model) -> Critic:
             raise UserError(f"{run} was exported without its critic; give the run that it comes from")
         raise UserError(f"{run} has no critic ({label} trains none); give a run of actor-critic or reinforce-critic")
     weights, _ = read_network(model.place, "critic")
+    # A critic that was passed as an object is known to nobody by name: it comes with the model.
     critic: Critic = model.given.get("critic") or _build_critic(model)
     with torch.no_grad():
         load_weights(critic, weights, str(model.place))

@@ -60,8 +60,10 @@ def inspect_example(
     Each step holds the `top` tokens by value and by probability, and the attention by which they were found.
     """
     assert len(example) == 1, "one example at a time"
+    # Scores are for the CPU; the networks read the example where the actor is.
     rewarded, example = example.to(torch.device("cpu")), example.to(actor.device)
     special = actor.special
+    # A given prediction is a whole one: its end token is shown and valued with the others.
     tokens = _greedy_tokens(actor, example) if prediction is None else [*prediction, special.end[0]]
     chosen_T = torch.tensor(tokens, device=actor.device)
     memory = actor.encode(example.sources, example.source_mask)
@@ -75,6 +77,7 @@ def inspect_example(
 
     critic_memory = critic.read(example)
     everywhere = torch.ones_like(chosen_T[None], dtype=torch.bool)
+    # Those of a batch of this one example; training chose them for many at once.
     columns = choose_columns(critic, special, example, probabilities_TV[:1])
     values_TV = all_values(
         critic, reward_score.score, special, example, chosen_T[None], everywhere, states_BTH, columns
@@ -120,12 +123,14 @@ def inspect_example(
 def _greedy_tokens(actor: Actor, example: Batch) -> list[int]:
     """Return the greedy prediction with its end token, or without one where the maximum length cut it."""
     tokens: list[int] = greedy(actor, example.sources, example.source_mask)[0].tolist()
+    # Alone in its batch, what was cut fills the whole width: there is no padding behind it.
     kept = int(actor.special.up_to_end(torch.tensor([tokens])).sum())
     return tokens[:kept]
 
 
 def _shown(attention: Tensor | None, num_steps: int, num_tokens: int) -> list[tuple[float, ...]]:
     """Return the attention [1, T, S] of each step; where it is not known, or not of these tokens, zeros."""
+    # An actor of one's own may attend to other things than the tokens that are shown, as patches or frames.
     if attention is None or attention.shape[2] != num_tokens:
         return [(0.0,) * num_tokens] * num_steps
     return [tuple(weights) for weights in attention[0].tolist()]
@@ -141,7 +146,7 @@ def _rewards(reward_score: RewardScore, tokens: Sequence[int], example: Batch, s
 
 
 def _leaders(scores_TV: Tensor, top: int) -> list[list[int]]:
-    """Return the ids of the `top` tokens of each step, the first first."""
+    """Return the ids of the `top` tokens of each step, the best first."""
     leaders: list[list[int]] = scores_TV.topk(min(top, scores_TV.shape[1]), dim=1).indices.tolist()
     return leaders
 

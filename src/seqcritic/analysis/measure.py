@@ -60,11 +60,13 @@ def measure(
     moments = Moments(subject.estimators, subject.num_weights, first.dtype)
     look = min(FIRST_LOOK, most_draws)
     while True:
+        # A round at a time: `estimate` needs groups that are equally full.
         for _ in range(moments.num_groups):
             moments.add(draw_gradients(subject, baseline, batches, generator))
         # A look costs all products of the groups, so that looks grow further apart.
         if moments.num_draws < max(look, 2 * moments.num_groups):
             continue
+        # Chosen anew at each look, as variances are known better: the first choice may have been chance.
         truth = find_truth(moments)
         error = gradient_error(moments, truth)
         report_error(moments.num_draws, error)
@@ -77,6 +79,7 @@ def find_truth(moments: Moments) -> str:
     """Return the unbiased estimator with the least variance."""
     unbiased = [name for name in moments.names if name in UNBIASED]
     found = moments.estimate(lambda products: {name: products.variance(name) for name in unbiased})
+    # All of them have the same mean; that with the least noise tells it soonest.
     return min(unbiased, key=lambda name: found[name].value)
 
 
@@ -84,6 +87,7 @@ def gradient_error(moments: Moments, truth: str) -> float:
     """Return √(tr Cov / draws) / ‖∇V‖: how far the mean is from the true gradient, as a fraction of its length."""
 
     def square(products: Products) -> Figures:
+        # The square, for an estimate of it may be negative; the root is taken below.
         return {"error": _ratio(products.variance(truth) / moments.num_draws, products.product(truth, truth))}
 
     found = moments.estimate(square)["error"].value
@@ -125,12 +129,14 @@ def _figures(products: Products, name: str, truth: str, followed: str) -> Figure
     length = products.product(truth, truth)
     variance = _ratio(products.variance(name), length)
     bias_square = _ratio(products.difference(name, truth), length)
+    # Without noise, as of ever more samples: the cosine of the means.
     figures = {"variance": variance, "bias_square": bias_square, "cosine": _cosine(products, name, truth, 0.0)}
     for samples in SAMPLES:
         figures[f"error_{samples}"] = _error(products, name, truth, samples)
         figures[f"alignment_{samples}"] = _alignment(products, name, truth, samples)
     if name == followed:
         return figures | {"samples": 1.0, "aligned_samples": 1.0}
+    # cos² of an unbiased estimator is 1 / (1 + v / M), v being its variance: solved for the M at which it is `aim`.
     aim = max(_alignment(products, followed, truth, 1), 0.0) ** 2
     return figures | {
         "samples": _ratio(variance, _error(products, followed, truth, 1)),
@@ -147,11 +153,13 @@ def _error(products: Products, name: str, truth: str, samples: int) -> float:
 
 def _alignment(products: Products, name: str, truth: str, samples: int) -> float:
     """<E g, ∇V> / (‖∇V‖ √E‖g‖²): what is left of the cosine when the noise of M samples counts as length."""
+    # The mean of an unbiased one is the truth: as it was measured it would bring noise in.
     return _cosine(products, truth if name in UNBIASED else name, truth, products.variance(name) / samples)
 
 
 def _cosine(products: Products, name: str, truth: str, noise: float) -> float:
     square = (products.product(name, name) + noise) * products.product(truth, truth)
+    # Estimated squares may be negative where all is noise: then there is no cosine to tell.
     return _ratio(products.product(name, truth), math.sqrt(square)) if square > 0 else math.nan
 
 

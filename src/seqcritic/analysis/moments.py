@@ -26,7 +26,7 @@ from seqcritic.contracts.score import Array
 from seqcritic.report.diagnosis import Figure
 
 NUM_GROUPS, FEWEST_GROUPS = 16, 4
-MEMORY_BYTES = 2 << 30
+MEMORY_BYTES = 2 << 30  # of all group sums together
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Moments:
         self.names = tuple(names)
         # Group means are all that is kept of the gradients, and still G times the weights of the actor.
         affordable = MEMORY_BYTES // (len(self.names) * num_weights * dtype.itemsize)
+        # Never fewer than four: with one left out there must be products of different groups, and some to compare.
         self.num_groups = max(FEWEST_GROUPS, min(NUM_GROUPS, affordable))
         self.sums = torch.zeros(len(self.names), self.num_groups, num_weights, dtype=dtype)
         self.squares = np.zeros((len(self.names), self.num_groups))
@@ -64,8 +65,10 @@ class Moments:
 
     def add(self, gradients: Mapping[str, Tensor]) -> None:
         """Count one draw of every estimator, [P] each."""
+        # In turn, so that all groups are equally full after each round.
         group = self.num_draws % self.num_groups
         for index, name in enumerate(self.names):
+            # Kept on the CPU: the sums of all groups are many times the size of the actor.
             gradient = gradients[name].cpu()
             self.sums[index, group] += gradient
             # In float64: squares of millions of small weights are summed over thousands of draws.
@@ -88,7 +91,7 @@ class Moments:
 
     def _group_products(self) -> tuple[Array, Array]:
         """Return <m_i, n_j> [E, G, E, G] and the mean ‖g‖² of every group [E, G]."""
-        size = self.num_draws // self.num_groups
+        size = self.num_draws // self.num_groups  # draws in each group
         flat = self.sums.flatten(0, 1)
         products = torch.zeros(len(flat), len(flat), dtype=torch.float64)
         for first in range(0, flat.shape[1], 1 << 16):  # in double precision, a piece at a time
@@ -98,12 +101,12 @@ class Moments:
         return products.numpy().reshape(*shape, *shape) / size**2, self.squares / size
 
     def _products_of(self, products: Array, squares: Array, groups: npt.NDArray[np.int64]) -> Products:
-        """Return the moments as the groups [K] tell them."""
+        """Return the moments as estimated from the groups [K] alone."""
         chosen = products[:, groups][:, :, :, groups]
         count = len(groups)
         # Without i = j: a group's product with itself has its own noise's length in it.
         together = chosen.sum(axis=(1, 3)) - np.einsum("eifi->ef", chosen)
-        return Products(self.names, together / (count * (count - 1)), squares[:, groups].mean(axis=1))
+        return Products(self.names, together / (count * (count - 1)), squares[:, groups].mean(axis=1))  # [E, E] and [E]
 
 
 def jackknife_error(left_out: Array) -> float:
@@ -111,4 +114,5 @@ def jackknife_error(left_out: Array) -> float:
     if not np.isfinite(left_out).all():
         return math.nan
     count = len(left_out)
+    # Without one group a mean moves by 1 / (count − 1) of what the group is off: the factor makes up for it.
     return math.sqrt((count - 1) / count * float(np.square(left_out - left_out.mean()).sum()))

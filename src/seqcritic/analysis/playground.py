@@ -60,10 +60,12 @@ def describe_playground(
     """Return all that the page needs to know of a run, or say why a page cannot run it."""
     if not isinstance(run, Model):
         _require_recurrent(run)
+    # Its weights are written down, not computed with.
     model = open_model(run, "cpu")
     settings, data = model.settings, model.settings.data
     actor, place = model.actor, model.place
     critic = load_critic(model) if "critic" in model.description["digests"] else None
+    # The one score whose rewards the page can compute; with others it has values alone.
     score = model.score if settings.score.name == "edit-distance" else None
     assert score is None or isinstance(score, EditDistanceScore), "it is registered by this name"
     if score is None and critic is not None and critic.residual_on != "none":
@@ -85,6 +87,7 @@ def describe_playground(
         "noise": data.noise if isinstance(data, SpellingSettings) else None,
         "examples": [list(pair) for pair in examples or _find_examples(model)],
     }
+    # Only now, when each tensor has been counted once: weights that are shared are stored once.
     if store.size > MOST_WEIGHTS:
         raise UserError(
             f"{place}: {store.size:,} weights, of which a page can hold {MOST_WEIGHTS:,}; show one prediction "
@@ -177,7 +180,9 @@ def _describe_side(side: TextVocabulary, place: Path) -> dict[str, Any]:
     if side.kind != "subwords":
         raise _refuse(place, f"its tokens are those of a {side.kind}; a page knows subwords, words and characters")
     model = stored["tokenizer"]["model"]
+    # Older versions of the tokenizers library write a merge as one text, newer ones as a pair.
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    # By id, so that the position says it: a page needs no numbers.
     pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
     return {"kind": side.kind, "lowercase": side.lowercase, "pieces": pieces, "merges": merges}
 
@@ -205,6 +210,7 @@ def _find_examples(model: Model) -> list[tuple[str, str]]:
     """Return validation pairs of the run, or none where its data is not at hand."""
     try:
         found = model.task.first_examples(NUM_EXAMPLES)
+    # A page without examples still runs; the data may be gone where the run was copied to.
     except (UserError, OSError):
         return []
     return [(source, references[0]) for source, references in found]

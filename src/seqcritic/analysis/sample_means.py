@@ -37,6 +37,7 @@ def sample_means(
     for _ in range(NUM_DRAWS):
         found = [(_measure(subject, batch, settings, generator), len(batch)) for batch in batches]
         for name, values in draws.items():
+            # By examples: batches may have different numbers of them.
             values.append(sum(own[name].item() * count for own, count in found) / total)
     return {name: _mean(values) for name, values in draws.items()}
 
@@ -50,12 +51,15 @@ def _measure(
         rollout = sample_examples(subject, batch, actor.encode(batch.sources, batch.source_mask), generator)
         mask, returns = rollout.sample.mask, returns_to_go(rollout.rewards, rollout.sample.mask)
         predicted = ask(critic, rollout.sample.tokens, mask, batch).to(returns.dtype)
+        # Over unmasked tokens alone; of a critic `CriticTraining` measures the same.
         return rollout.measurements(batch) | {EXPLAINED: fraction_explained(predicted[mask], returns[mask])}
+    # Its targets are not looked at, so that the critic itself may stand in for its target copy.
     networks = Networks(actor, critic=critic, target_critic=critic)
     return CriticTraining(settings, subject.score, subject.shaping)(networks, batch, generator, 0.0).measurements
 
 
 def _mean(values: Sequence[float]) -> Figure:
     mean = sum(values) / len(values)
+    # Of draws that are independent of each other, on the same examples.
     variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
     return Figure(mean, math.sqrt(variance / len(values)))

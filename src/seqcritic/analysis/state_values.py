@@ -47,6 +47,7 @@ def ask(state_values: StateValues, tokens: Tensor, mask: Tensor, batch: Batch) -
             f"critic: values of {type(state_values).__name__} have the shape {list(found.shape)}; give one for each of "
             f"the tokens, {list(tokens.shape)}"
         )
+    # Masked before the check: outside nothing is meant, and it may well be NaN.
     known = torch.where(mask, found.detach().to(tokens.device), 0.0)
     if not bool(torch.isfinite(known).all()):
         raise NonFiniteError("a value of the critic is not finite")
@@ -55,6 +56,7 @@ def ask(state_values: StateValues, tokens: Tensor, mask: Tensor, batch: Batch) -
 
 def require_causal(state_values: StateValues, tokens: Tensor, mask: Tensor, batch: Batch, num_tokens: int) -> None:
     """Refuse values before a token that depend on the token: as a baseline they would bias every estimate."""
+    # The last token of each row: a change there alters nothing that is known before it.
     last = (mask.sum(dim=1) - 1)[:, None]
     other = tokens.scatter(1, last, (tokens.gather(1, last) + 1) % num_tokens)
     one, two = (ask(state_values, given, mask, batch).gather(1, last) for given in (tokens, other))
@@ -66,19 +68,21 @@ def require_causal(state_values: StateValues, tokens: Tensor, mask: Tensor, batc
 
 
 def look_ahead(state_values: StateValues, score: Score, special: SpecialTokens, shaping: bool) -> ValuesOf:
-    """Return what values single tokens by the state that they lead to."""
+    """Return a function that values single tokens by the states that they lead to."""
 
     def values_of(batch: Batch, prefixes: Tensor, steps: Tensor, tokens: Tensor) -> Tensor:
         repeats = tokens.shape[1]
         many, ends = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]  # [B · A, 1]
         positions = torch.arange(prefixes.shape[1] + 1, device=tokens.device)
+        # One place more: the state after a token at the last position is asked for at the position behind it.
         given = torch.nn.functional.pad(prefixes, (0, 1), value=special.padding).repeat_interleave(repeats, dim=0)
         # Each prefix with one candidate token at its end; what the sample had after it is gone.
         given = given.scatter(1, ends, tokens.view(-1, 1)).where(positions <= ends, special.padding)
+        # True up to and including the asked position, whose own token is padding: entry t does not see token t.
         following = ask(state_values, given, positions <= ends + 1, many).gather(1, ends + 1)
         scores = prefix_scores(score, special, given, positions <= ends, many).to(following.dtype)
         before, after = scores.gather(1, ends), scores.gather(1, ends + 1)
-        is_end = special.is_end(tokens.view(-1, 1))
+        is_end = special.is_end(tokens.view(-1, 1))  # [B · A, 1]
         # Without shaping the end earns the whole score, and V of all others is a forecast of it.
         worth = (
             after - before + torch.where(is_end, 0.0, following) if shaping else torch.where(is_end, after, following)

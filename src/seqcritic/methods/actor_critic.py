@@ -69,6 +69,7 @@ class ActorCritic(RewardMethod):
         correction = correction_of(seen, critic)
         if self.automatic is None:
             return Outcome(loss + float(self.settings.correction) * correction + critic.loss, measurements)
+        # Told before this batch is learnt from: the η that is logged is the one that is used below.
         measurements |= self.automatic.measurements()
         weights = list(networks.actor.parameters())
         # Two passes back through the actor in place of one: η weighs what each of them finds.
@@ -77,6 +78,7 @@ class ActorCritic(RewardMethod):
         eta = self.automatic.eta
         # Both gradients are known now; backward only has to hand them over.
         corrected = with_gradient(loss + eta * correction, weights, gradients[REST] + eta * gradients[CORRECTION])
+        # The gradients go along, to be averaged over all processes before `observe` learns from them: all have one η.
         return Outcome(corrected + critic.loss, measurements, gradients)
 
     def observe(self, observations: Mapping[str, Tensor]) -> None:
@@ -106,6 +108,7 @@ def correction_of(seen: Experience, critic: Evaluation) -> Tensor:
     """Return −Σ_t log p(ŷ_t) (G_t − Q̂(ŷ_t)) of the actor's own samples."""
     sample = seen.rollout.sample
     predicted = critic.values.of_tokens(sample.tokens)
+    # From the logits, which the sum over all tokens has made already, with their graph.
     return losses.correction_loss(
         token_log_probabilities(seen.logits, sample.tokens), critic.returns, predicted, sample.mask
     )

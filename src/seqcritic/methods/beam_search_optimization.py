@@ -56,6 +56,7 @@ class BeamSearchOptimizationSettings(Section):
 def beam_width(settings: BeamSearchOptimizationSettings, progress: float) -> int:
     """Return K, from `initial_width` to `width` by one after each equal part of the updates."""
     first = min(settings.initial_width, settings.width)
+    # Progress stays below 1, so that the last of these parts has the width itself.
     return first + int(progress * (settings.width - first + 1))
 
 
@@ -92,12 +93,15 @@ class BeamSearchOptimization(RewardMethod):
         sums = pad(losses.gather_chosen(log_probabilities, batch.references).cumsum(dim=1), (1, 0))  # [B, T + 1]
         reference_scores = sums[found.rows, found.positions + 1] - sums[found.rows, found.starts]
         last_tokens = found.tokens.gather(1, found.positions[:, None])[:, 0]
+        # Of a single token's rival this is all: before it stands the reference.
         rival_scores = log_probabilities[found.rows, found.positions, last_tokens]
         chosen = token_log_probabilities(seen.logits, found.tokens[long])
+        # Before the restart the rival is the reference, and counts in neither of the two scores.
         after_start = torch.arange(mask.shape[1], device=mask.device) >= found.starts[:, None]
         of_long = torch.where((mask & after_start)[long], chosen, 0.0).sum(dim=1)
         # Only what was scored as a whole replaces the single token's log-probability.
         rival_scores = rival_scores.index_put((long.nonzero()[:, 0],), of_long)
+        # Without a violation an empty sum: a loss of 0 that has a graph all the same.
         loss = (costs * (MARGIN - reference_scores + rival_scores)).sum() / len(batch)
         measurements = {
             "actor_loss": loss.detach(),
@@ -124,6 +128,7 @@ def violation_costs(
         return [(decode(part[:length]).replace(UNKNOWN_WORD, UNKNOWN_REFERENCE_WORD),) for part, length in parts]
 
     steps = torch.arange(references.shape[1], device=references.device)
+    # Clamped only to be a column that there is: beyond the last one nothing is `inside`.
     source = (found.starts[:, None] + steps).clamp(max=references.shape[1] - 1)  # [N, T]
     inside = steps <= (found.positions - found.starts)[:, None]
     rivals = torch.where(inside, found.tokens.gather(1, source), special.padding)
@@ -134,6 +139,7 @@ def violation_costs(
     possible = score.score(Scorable(ours, our_lengths, *parts))
     fraction = reached / torch.where(possible > 0, possible, 1.0)
     # Where the reference's part itself scores nothing there is no scale: a violation costs all.
+    # A rival may score better than the reference's own part: it is left alone then, not preferred.
     return torch.where(possible > 0, (1 - fraction).clamp(min=0), 1.0)
 
 

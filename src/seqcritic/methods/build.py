@@ -21,6 +21,7 @@ from seqcritic.settings.tree import Settings
 def build_method(settings: Settings, phase: str, score: Score) -> Method:
     """Return what one phase runs: likelihood for the actor, policy evaluation for the critic, then the method."""
     fixed: dict[str, type[Method]] = {"actor": Likelihood, "critic": CriticTraining}
+    # Of the phases, actor, critic and train, only the last runs what the settings name.
     chosen = fixed.get(phase, settings.method.kind)
     return chosen(settings.method, score, settings.score.shaping)
 
@@ -51,7 +52,7 @@ def assemble_networks(method: MethodSettings, actor: Actor, critic: Critic | Non
 
 
 def count_numbers(networks: Networks) -> int:
-    """Return how many numbers a training of some networks holds at least for them.
+    """Return how many numbers, at least, training keeps in memory for some networks.
 
     A network that is trained has its weights, their gradient and Adam's two moments; of the actor the best is kept too.
     """

@@ -31,13 +31,19 @@ def choose_columns(critic: Critic, special: SpecialTokens, batch: Batch, first: 
         return None
     num_tokens = first.shape[1]
     chosen = torch.zeros(num_tokens, dtype=torch.bool, device=first.device)
+    # `add_known` (lookahead.py) sets the value of an end to 0: of an end without a column, that of the rest.
     chosen[list(special.end)] = True
     lengths = special.lengths(batch.references, batch.reference_mask)
     references, lengths = batch.all_references(lengths, special)
+    # Up to the lengths, for padding has no use for a column.
     mask = torch.arange(references.shape[2], device=lengths.device) < lengths[:, :, None]
+    # Further references are encoded on the CPU, wherever the batch is.
     chosen[references[mask].to(chosen.device)] = True
     num_more = min(critic.num_columns, num_tokens) - int(chosen.sum())
     if num_more > 0:
+        # Summed over the examples, as one choice serves them all; −1 is below any probability, so that none is taken
+        # twice.
         likeliest = first.sum(dim=0).masked_fill(chosen, -1.0).topk(num_more).indices
         chosen[likeliest] = True
+    # In rising order, in which `columns_of` searches them.
     return Columns(chosen.nonzero()[:, 0], num_tokens)

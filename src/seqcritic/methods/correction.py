@@ -123,7 +123,7 @@ class AutomaticCorrection:
 
 
 def _step(number: int) -> float:
-    """s_k, by which the k-th of a row moves its running mean."""
+    """s_k, the part of the way that the k-th value moves its running mean."""
     step: float = (1 - DECAY) / (1 - DECAY**number)
     return step
 

@@ -51,6 +51,7 @@ class DaggerSettings(Section):
 
 def expert_probability(settings: DaggerSettings, progress: float) -> float:
     """Return β_i = p^(i-1) of the iteration i = 1..N that `progress` falls into."""
+    # 0.0 ** 0 is 1: with p = 0 the first iteration is still the expert's.
     return settings.decay ** int(settings.iterations * progress)
 
 
@@ -66,6 +67,7 @@ class Dagger(ActorCritic):
 
     def actor_loss(self, logits: Packed, values: Values, mask: Tensor) -> Tensor:
         """Return −Σ_t log p(argmax_a Q̂(a)) from packed logits [N, V] and the critic's values."""
+        # Of tokens that share the value of the rest the one that the actor prefers: to the critic they are one.
         return likelihood_loss(logits, values.packed.spread(values.best(logits.detach())), mask)
 
     def roll_in(self, networks: Networks, batch: Batch, progress: float) -> Draw | None:
@@ -122,6 +124,7 @@ def sample_mixture(
         token_log_probabilities = distribution.gather(1, tokens[:, None])[:, 0].log()
         entropies = torch.special.entr(distribution).sum(dim=1)
         steps.append((rows, tokens, distribution, actor.view(state), entropies, token_log_probabilities))
+        # By the token alone, whoever chose it, as in `sample`; the critic's state leaves the batch with the actor's.
         going = ~actor.special.is_end(tokens) & (maximum_lengths[rows] > step + 1)
         if not bool(going.any()):
             break

@@ -86,16 +86,19 @@ class DirectLoss(RewardMethod):
         memory = actor.encode(batch.sources, batch.source_mask, masks)
         terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
         tokens, log_probabilities, scores, measurements = self._candidates(actor, memory, batch, generator)
+        # Chosen by constants; only the two that are chosen are scored again, with a graph.
         pairs = choose_pairs(log_probabilities, scores, low, high)  # [B, 2]
         chosen = tokens.gather(1, pairs[:, :, None].expand(-1, -1, tokens.shape[2])).flatten(0, 1)  # [B * 2, T]
+        # What was cut has no end token: `up_to_end` alone would count the padding behind its maximum length.
         within = (
             torch.arange(chosen.shape[1], device=chosen.device)
             < sample_maximum_lengths(actor, batch).repeat_interleave(2)[:, None]
         )
         mask = actor.special.up_to_end(chosen) & within
         seen = score_beside_references(actor, memory, chosen, mask, batch, terms)
-        of_pairs = token_log_probabilities(seen.logits, chosen).sum(dim=1).view(-1, 2)
+        of_pairs = token_log_probabilities(seen.logits, chosen).sum(dim=1).view(-1, 2)  # [B, 2]
         loss = direct_loss(of_pairs, low, high)
+        # Ŷ(0), which the actor would say among the candidates.
         decoded = log_probabilities.argmax(dim=1, keepdim=True)
         pair_scores = scores.gather(1, pairs)
         measurements |= {
@@ -117,6 +120,7 @@ class DirectLoss(RewardMethod):
             actor, rows.repeat(rows.detach(memory), own.samples), repeated, self.score, self.shaping, generator
         )
         sample = rollout.sample
+        # Of the draw itself, without another pass: the actor that drew is the one that is trained.
         sampled = sample.token_log_probabilities.sum(dim=1)
         special = actor.special
         found, masks, searched = search_n_best(actor, memory, batch, own.width)
@@ -126,7 +130,9 @@ class DirectLoss(RewardMethod):
         both = [pad(part, (0, width - part.shape[2]), value=special.padding) for part in (found, tokens)]
         return (
             torch.cat(both, dim=1),
+            # In float64, in which the search has added up its own.
             torch.cat([searched, sampled.view(len(batch), -1).to(searched.dtype)], dim=1),
+            # Rewards add up to R(Ŷ), with shaping and without.
             torch.cat([scores.view(len(batch), -1), rollout.rewards.sum(dim=1).view(len(batch), -1)], dim=1),
             rollout.measurements(repeated),
         )

@@ -32,6 +32,7 @@ NOTHING = 0  # what stands after a sequence
 
 def edit_weight(num_tokens: int, temperature: float) -> float:
     """Return w, by which each edit makes a sequence less likely; 0 at temperature 0."""
+    # τ is at most 1, so that w ≤ 1 / (e v): r and w v, the ratios of geometric sums, are at most 1 / e.
     return math.exp(-(1 + math.log(num_tokens)) / temperature) if temperature > 0 else 0.0
 
 
@@ -44,19 +45,23 @@ def draw_edited(
     a row becomes depends on its own numbers only.
     """
     device, num_rows = references.device, len(lengths)
+    # On the CPU, whose random numbers they are (draws.py): what is drawn is the same on every device.
     references, lengths = references.cpu(), lengths.cpu()
     weight = edit_weight(num_tokens, temperature)
     limits = 2 * lengths + EXTRA_TOKENS
     width = int(limits.max())
     tokens = torch.full((num_rows, width), NOTHING, device="cpu")
     drawn_lengths = torch.zeros_like(lengths)
+    # How often rows are drawn again is chance: the caller's generator moves by one draw all the same.
     own = fork(generator)
     rows = torch.arange(num_rows, device="cpu")
     while len(rows) > 0:
+        # Numbers for all rows in every round, used or not: a row's do not depend on which others were accepted.
         kinds, runs = (draw_uniform(own, references.shape[1] + 1, num_rows).t()[rows] for _ in range(2))
         symbols = draw_uniform(own, width, num_rows).t()[rows]
         chances = draw_uniform(own, 1, num_rows)[0, rows]
         edited, sizes = _edit(references[rows], lengths[rows], kinds, runs, symbols, num_tokens, weight)
+        # Too long ones are refused whatever their excess; clamped, they still index the table that finds it.
         fits = sizes <= limits[rows]
         sizes = sizes.clamp(max=width)
         excess = _log_excess(edited, sizes, references[rows], lengths[rows], num_tokens, weight)
@@ -78,21 +83,27 @@ def _edit(
     positions = torch.arange(references.shape[1] + 1, device="cpu")
     here, at_end = positions < lengths[:, None], positions == lengths[:, None]
     other = weight * (num_tokens - 1)  # r
+    # Scaled to the sum of the three weights: below w deleted, the next r replaced, the rest kept.
     kinds = kinds * (1 / (1 - other) + other + weight)
     deleted = here & (kinds < weight)
     replaced = here & ~deleted & (kinds < weight + other)
     kept = here & ~deleted & ~replaced
+    # Before a kept token it is an inserted one of v − 1, at the end of all v.
     insertions = torch.where(kept, _geometric(runs, other), 0) + torch.where(
         at_end, _geometric(runs, weight * num_tokens), 0
     )
     ends = (insertions + (kept | replaced)).cumsum(dim=1)  # [B, U + 1], where what stands for a token ends
     position = torch.arange(symbols.shape[1], device="cpu")
+    # The first reference token whose part ends behind a position: the one that it belongs to, or that it stands before.
     owner = torch.searchsorted(ends, position.expand_as(symbols).contiguous(), right=True)
+    # Behind the whole sequence there is no owner; what is made of it there is overwritten at last.
     owner = torch.minimum(owner, lengths[:, None])
     beside = torch.nn.functional.pad(references, (0, 1), value=NOTHING).gather(1, owner)
     is_end = owner == lengths[:, None]
+    # 1..v without the owner's token: from it on, numbers move up by one.
     others = 1 + (symbols * (num_tokens - 1)).long()
     fresh = torch.where(is_end, 1 + (symbols * num_tokens).long(), others + (others >= beside).long())
+    # A kept token stands last in its part, behind what was inserted before it.
     stays = kept.gather(1, owner) & (position == ends.gather(1, owner) - 1)
     edited = torch.where(stays, beside, fresh)
     return torch.where(position < ends[:, -1:], edited, NOTHING), ends[:, -1]
@@ -102,6 +113,7 @@ def _geometric(uniform: Tensor, ratio: float) -> Tensor:
     """Return whole numbers with P(i) = (1 − ratio) ratio^i from numbers in [0, 1)."""
     if ratio <= 0:
         return torch.zeros_like(uniform, dtype=torch.int64)
+    # By inverting P(≥ i) = ratio^i; 1 − u is never 0.
     return torch.floor(torch.log1p(-uniform) / math.log(ratio)).long()
 
 
@@ -129,9 +141,12 @@ def _log_excess(
         token = edited[:, step, None]
         same = token == beside
         before = torch.logaddexp(settled, pending)
+        # Kept from both, but replaced only where no insertions stand last, for these come before kept tokens alone.
         moved = torch.where(same, before, cost + settled)[:, :-1]  # kept, or replaced
         moved = torch.cat([nothing[:, :1], moved], dim=1)
+        # What is inserted differs from the token it stands before; at the reference's end, from none.
         pending = torch.where(same, -torch.inf, cost + before)
+        # Deletions after this token: from any place before, at w for each step along the row.
         settled = torch.logcumsumexp(moved - deletions, dim=1) + deletions
         totals.append(torch.logaddexp(settled, pending))
     rows = torch.arange(len(sizes), device="cpu")

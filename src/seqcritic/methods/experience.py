@@ -29,7 +29,7 @@ from seqcritic.tensors.plain_loops import plain_loops
 class Compared(NamedTuple):
     """The prefixes at which the actor is compared with the anchor: tokens and mask [B·M, T], and logits [N, V].
 
-    No logits: they are those of the scored tokens.
+    `logits` is None where they are those of the scored tokens.
     """
 
     tokens: Tensor
@@ -168,6 +168,8 @@ def score_again(
 ) -> Scored:
     """Let the actor score the samples that it drew before its last steps, with the same units dropped."""
     actor, sample = networks.actor, seen.rollout.sample
+    # Encoded anew, since the encoder has learnt too; with other masks the ratio would tell what was dropped, not what
+    # was learnt.
     memory = actor.encode(batch.sources, batch.source_mask, seen.masks)
     terms = prepare_terms(networks, batch, memory, seen.masks, settings, generator)
     return score_beside_references(actor, memory, sample.tokens, sample.mask, batch, terms)

@@ -62,6 +62,7 @@ class Grpo(RewardMethod):
         seen = gather_experience(networks, batch, settings, self.score, self.shaping, generator, samples=own.samples)
         mask = seen.rollout.sample.mask
         returns = seen.rollout.rewards.sum(dim=1).view(len(batch), -1)
+        # Made once: later steps weigh the same samples by what they were worth when they were drawn. [B·M, 1]
         advantages = group_advantages(returns, own.divides_by_spread).view(-1, 1)
         to_log = seen.rollout_measurements | {"baseline": returns.mean()}
         for step in passes(networks, batch, seen, settings, generator, own.steps):

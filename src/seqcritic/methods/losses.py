@@ -17,6 +17,8 @@ from torch import Tensor
 
 def mean_over_sequences(per_token: Tensor, mask: Tensor) -> Tensor:
     """Return the sum over the unmasked tokens of [B, T], averaged over the B sequences."""
+    # `where`, not a product: outside the mask anything may stand, and 0 · ∞ is not 0. Divided by the sequences, not by
+    # the tokens: the gradient of E[R] sums over the tokens of each.
     return torch.where(mask, per_token, 0.0).sum() / mask.shape[0]
 
 
@@ -42,6 +44,7 @@ def actor_critic_loss(probabilities: Tensor, values: Tensor, mask: Tensor) -> Te
 
 def entropies(log_probabilities: Tensor) -> Tensor:
     """H(p) = −Σ_a p(a) log p(a), [B, T], of log-probabilities [B, T, V], in nats."""
+    # Logits are finite, so that log p is, and p log p of an underflowed p is 0 as it should be.
     return -(log_probabilities.exp() * log_probabilities).sum(dim=-1)
 
 
@@ -75,7 +78,9 @@ def clipped_loss(
 
     Where p is p_old, the gradient is that of `reinforce_loss`. Old log-probabilities and advantages are constants.
     """
+    # By the difference of logarithms: both probabilities may have underflowed to 0.
     ratios = (token_log_probabilities - old_log_probabilities).exp()
+    # The minimum clips only what has gone with its advantage; a step back is never held.
     return -mean_over_sequences(torch.minimum(ratios * advantages, ratios.clamp(1 - clip, 1 + clip) * advantages), mask)
 
 
@@ -88,6 +93,7 @@ def group_advantages(returns: Tensor, divides_by_spread: bool) -> Tensor:
     if not divides_by_spread:
         return deviations
     spreads = deviations.square().mean(dim=1, keepdim=True).sqrt()
+    # Equal returns may differ by rounding: divided by such a spread they would weigh as much as real differences.
     rounding = 1e-5 * returns.abs().amax(dim=1, keepdim=True)
     return torch.where(spreads > rounding, deviations / spreads, 0.0)
 
@@ -98,9 +104,11 @@ def generalised_advantages(rewards: Tensor, state_values: Tensor, mask: Tensor, 
     `state_values` [B, T]: entry t is V *before* token t; after the last unmasked token it is 0. λ = 1 is the return to
     go less V_t, λ = 0 is δ_t.
     """
+    # Zeros after the end: the last token's advantage is its own error alone.
     errors = torch.where(mask, rewards + _of_next_state(state_values, mask) - state_values, 0.0)
     following = torch.zeros_like(errors[:, 0])
     found = []
+    # From the last token on, A_t = δ_t + λ A_{t+1}: each step needs the one behind it.
     for step in range(errors.shape[1] - 1, -1, -1):
         following = errors[:, step] + decay * following
         found.append(following)
@@ -110,6 +118,7 @@ def generalised_advantages(rewards: Tensor, state_values: Tensor, mask: Tensor, 
 def returns_to_go(rewards: Tensor, mask: Tensor) -> Tensor:
     """Σ_{τ≥t} r_τ, [B, T]: the Monte-Carlo target of the critic and the return of REINFORCE."""
     masked = torch.where(mask, rewards, 0.0)
+    # A running sum from the end.
     return masked.flip(1).cumsum(1).flip(1)
 
 
@@ -137,11 +146,13 @@ def soft_rewards(rewards: Tensor, state_entropies: Tensor, mask: Tensor, tempera
 
 def several_sample_targets(targets: Tensor, further_returns: Tensor, num_further: int) -> Tensor:
     """(q_t + Σ_{k=2..K} G_t^k) / K from targets and the *mean* of K − 1 further returns after the same prefix."""
+    # The mean of the further returns counts for as many as it was made of, q_t for one.
     return (targets + num_further * further_returns) / (num_further + 1)
 
 
 def _of_next_state(per_state: Tensor, mask: Tensor) -> Tensor:
     """Return entry t + 1 of [B, T] at position t, 0 where nothing follows."""
+    # Masked before the shift: the last token gets the 0 of the first masked position, not what stands there.
     return torch.nn.functional.pad(torch.where(mask, per_state, 0.0)[:, 1:], (0, 1))
 
 
@@ -158,4 +169,5 @@ def critic_loss(values: Tensor, tokens: Tensor, targets: Tensor, mask: Tensor, p
 def penalised_error(predicted: Tensor, penalties: Tensor, targets: Tensor, mask: Tensor, weight: float) -> Tensor:
     """Σ_t (predicted_t − q_t)² + λ_C C_t, from what was predicted and its penalties C, all [B, T]."""
     per_token = (predicted - targets).square()
+    # Left out at λ_C = 0, not multiplied by it: then no gradient of penalties is made at all (fused_ops.py).
     return mean_over_sequences(per_token + weight * penalties if weight else per_token, mask)

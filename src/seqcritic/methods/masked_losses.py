@@ -21,7 +21,7 @@ from seqcritic.tensors.values import Values
 
 def token_log_probabilities(logits: Packed, tokens: Tensor) -> Tensor:
     """log p(y_t) of tokens [B, T]."""
-    rows, chosen = logits.rows, logits.take(tokens)
+    rows, chosen = logits.rows, logits.take(tokens)  # [N, V] and [N]
     if plain_loops():
         return logits.spread(losses.gather_chosen(torch.log_softmax(rows, dim=1), chosen))
     return logits.spread(fused_ops.token_log_probabilities(rows, chosen))
@@ -43,8 +43,10 @@ def sampled_log_probabilities(actor: Actor, features: Packed, sample: Sample) ->
 
 def soft_values(logits: Packed, values: Values, temperature: float = 0.0) -> Tensor:
     """Σ_a p(a) Q(a) + τ H(p). Values are constants."""
+    # Detached here for all callers, or the actor's loss would move the critic; aligned, as each packs in its own order.
     rows, constants, columns = logits.rows, logits.align(values.packed.detach()), values.columns
     if columns is not None:
+        # Of columns and rest, nothing of the size [N, V] is made for the values.
         if not (plain_loops() or temperature):
             return logits.spread(fused_ops.column_values(rows, constants, columns.ids))
         constants = columns.expand(constants)  # the entropy needs a number for every token anyway
@@ -59,6 +61,7 @@ def soft_values(logits: Packed, values: Values, temperature: float = 0.0) -> Ten
 def divergences(logits: Packed, others: Packed) -> Tensor:
     """KL(p ‖ p_0) = −(Σ_a p(a) log p_0(a) + H(p)) from the logits of both, those of p_0 being constants."""
     log_others = torch.log_softmax(others.rows, dim=1)
+    # Minus the soft value of Q = log p_0 at τ = 1: the fused sum serves, and its gradient by hand.
     return -soft_values(logits, Values(others._replace(rows=log_others)), 1.0)
 
 
@@ -80,6 +83,7 @@ def chosen_values_and_penalties(values: Values, tokens: Tensor) -> tuple[Tensor,
     if plain_loops():
         return values.of_tokens(tokens), packed.spread(losses.variance_penalty(values.expanded().rows))
     positions = values.columns_of(packed.take(tokens))
+    # The rest stands for so many tokens and counts as often in the penalty.
     num_others = None if columns is None else columns.num_others
     of_tokens, spreads = fused_ops.chosen_and_spread(packed.rows, positions, num_others)
     return packed.spread(of_tokens), packed.spread(spreads)

@@ -134,6 +134,7 @@ class MinimumRisk(RewardMethod):
         of_reference, of_samples = seen.reference_log_probabilities.sum(dim=1), seen.token_log_probabilities.sum(dim=1)
         # The reference is a candidate like the others and is scored like them: it need not be the best of the set.
         reference_scores = whole_scores(self.score, special, references, batch.reference_mask, batch)[:, None]
+        # Rewards add up to R(Ŷ), with shaping and without.
         returns = seen.rollout.rewards.sum(dim=1).view(rows)
         # Tokens alone tell candidates apart: one that was cut is longer than any that ended before the same maximum
         # length.

@@ -66,6 +66,7 @@ class Mixer(RewardMethod):
         # Given tokens are part of the sample, so one pass of the actor serves both terms.
         is_given = torch.arange(mask.shape[1], device=mask.device) < given[:, None]
         likelihood = -mean_over_sequences(token_log_probabilities, mask & is_given)
+        # Given tokens earn rewards too, but nothing of these is learnt: they were not the actor's choice.
         reinforced, baseline_loss = linear_baseline_losses(networks, seen, token_log_probabilities, mask & ~is_given)
         actor_loss = likelihood + reinforced
         measurements = {
@@ -80,6 +81,7 @@ class Mixer(RewardMethod):
 
     def _num_given(self, batch: Batch, progress: float) -> Tensor:
         """Return s of every sample, [B·M]."""
+        # The end token counts: with Δ = 1 it is all that the first stage draws.
         lengths = batch.reference_mask.sum(dim=1)
         steps = [likelihood_steps(length, self.own.step, progress) for length in lengths.tolist()]
         return torch.tensor(steps, device=lengths.device).repeat_interleave(self.settings.samples)

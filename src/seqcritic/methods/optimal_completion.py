@@ -59,6 +59,7 @@ def optimal_policy(values: Tensor, temperature: float) -> Tensor:
     """π* [N, V] ∝ exp(Q* / τ) of values [N, V]; uniform over the best ones where τ is 0."""
     if temperature > 0:
         return torch.softmax(values / temperature, dim=1)
+    # Whole numbers of edits, or quotients of them, which round alike: what is equal is equal to the last bit.
     best = (values == values.amax(dim=1, keepdim=True)).to(values.dtype)
     return best / best.sum(dim=1, keepdim=True)
 

@@ -56,6 +56,7 @@ def completion_distances(
     if columns is not None:  # what is not matched costs NEVER: it may stand with the rest
         references, end, width = columns.columns_of(references), columns.columns_of(end), len(columns.ids) + 1
     distances = of_others[:, None].repeat(1, width).scatter_reduce_(1, references, right, "amin")
+    # Ending adds nothing any more: the distance of the prefix to the whole reference, in place of what stood there.
     distances[:, end] = table.gather(1, lengths)
     return distances
 

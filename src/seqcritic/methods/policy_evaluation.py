@@ -92,6 +92,7 @@ def evaluate_policy(
     rewards = rollout.rewards
     if settings.temperature:
         rewards = losses.soft_rewards(rewards, sample.entropies, mask, settings.temperature)
+    # Also where targets are bootstrapped: the correction and what is logged need what was really earned.
     returns = losses.returns_to_go(rewards, mask)
     if settings.temporal_difference:
         with torch.no_grad():
@@ -157,6 +158,7 @@ class CriticTraining(RewardMethod):
         repeats = self.settings.samples
         actor = networks.actor
         with torch.no_grad():
+            # As the method will draw them: the critic is to learn the values of the policy that it will judge.
             masks = draw_reward_masks(actor, batch, self.settings, generator)
             memory = rows.repeat(actor.encode(batch.sources, batch.source_mask, masks), repeats)
         repeated = batch.repeat(repeats)

@@ -75,6 +75,7 @@ class Ppo(RewardMethod):
             # Once a batch, by the critic as it was before its own steps: later ones would move the target under the
             # actor.
             if advantages is None:
+                # Under p_old, the policy that drew; these probabilities were kept from the draw.
                 state_values = expected_values(sample.probabilities, critic.values)
                 advantages = losses.generalised_advantages(rollout.rewards, state_values, sample.mask, own.gae_lambda)
                 # The critic is evaluated on samples it has not yet learnt from.

@@ -57,7 +57,9 @@ class Raml(RewardMethod):
         numbered = torch.searchsorted(ordinary, repeated.references) + 1
         numbered = numbered.masked_fill(~repeated.reference_mask | special.is_end(repeated.references), 0)
         edited, lengths = draw_edited(numbered, reference_lengths, len(ordinary), self.own.temperature, generator)
+        # Back from numbers to ids, 0 being padding.
         tokens = torch.cat([ordinary.new_tensor([special.padding]), ordinary])[edited]
+        # One place more, for the end token of the longest.
         targets = torch.nn.functional.pad(tokens, (0, 1), value=special.padding)
         targets = targets.scatter(1, lengths[:, None], special.end[0])
         mask = torch.arange(targets.shape[1], device=targets.device) <= lengths[:, None]
@@ -66,7 +68,9 @@ class Raml(RewardMethod):
         terms = prepare_terms(networks, batch, memory, masks, settings, generator)
         scored = score_beside_references(actor, memory, targets, mask, batch, terms)
         loss = likelihood_loss(scored.logits, targets, mask)
+        # Of numbers, as they were drawn: ids of both would be as far apart.
         distances = prefix_distances(edited, numbered, reference_lengths)
+        # They are 16-bit integers, which have no mean.
         distance = distances.gather(1, lengths[:, None]).to(loss.dtype).mean()
         measurements = {"actor_loss": loss.detach(), "target_distance": distance}
         return Outcome(scored.add_terms(loss, settings), measurements | scored.term_measurements())

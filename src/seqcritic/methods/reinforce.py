@@ -52,6 +52,7 @@ def linear_baseline_losses(
     assert networks.baseline is not None
     # Returns are summed over all tokens drawn, the losses only over those of the given mask (MIXER has two).
     returns = losses.returns_to_go(seen.rollout.rewards, seen.rollout.sample.mask)
+    # The states are constants: the baseline's error must not move the actor towards being predictable.
     baselines = networks.baseline(seen.states)
     baseline_loss = losses.mean_over_sequences((baselines - returns).square(), mask)
     return losses.reinforce_loss(token_log_probabilities, returns, baselines.detach(), mask), baseline_loss

@@ -76,13 +76,16 @@ def roll_out(
         if draw
         else sample(actor, memory, maximum_lengths, generator, given)
     )
+    # Scores come in the default dtype; what is learnt from them has the actor's.
     rewards = score_tokens(score, special, drawn.tokens, drawn.mask, batch, shaping).to(drawn.states.dtype)
+    # Told here, where it is the score's fault: in a loss it could be anybody's.
     if not bool(torch.isfinite(rewards).all()):
         raise NonFiniteError("a reward is not finite; check the score")
     if not num_further:
         return Rollout(drawn, rewards, special)
     others = roll_out_prefixes(actor, memory, drawn.tokens, drawn.mask, maximum_lengths, num_further, generator)
     rows, positions = others.rows, others.positions
+    # They have no mask of their own. Where one id ends and pads the end token falls out too, which no length counts.
     mask = special.up_to_end(others.tokens) & (others.tokens != special.padding)
     scores = whole_scores(score, special, others.tokens, mask, batch.select(rows))
     earned = (rewards.cumsum(dim=1) - rewards)[rows, positions]  # before token t, by what the prefix has in common
@@ -90,6 +93,7 @@ def roll_out(
     # Where nothing follows, all samples that share the prefix have the last token's reward as their return.
     followed = torch.nn.functional.pad(drawn.mask[:, 1:], (0, 1))
     means = torch.where(followed, 0.0, rewards)
+    # Accumulated, as all continuations of a prefix belong to one entry.
     further = means.index_put((rows, positions), returns / num_further, accumulate=True)
     return Rollout(drawn, rewards, special, further)
 

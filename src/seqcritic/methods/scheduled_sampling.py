@@ -53,6 +53,7 @@ def reference_probability(settings: ScheduledSamplingSettings, progress: float) 
     final, steepness = settings.final, settings.steepness
     if settings.decay == "linear":
         return 1 - (1 - final) * progress
+    # At ε_1 = 1 the sigmoid's c would be the logarithm of 0; all curves are 1 there.
     if settings.decay == "exponential" or final == 1:
         return float(final**progress)
     return steepness / (steepness + math.exp(progress * math.log(steepness * (1 / final - 1))))
@@ -65,6 +66,7 @@ def mix_inputs(actor: Actor, memory: Memory, references: Tensor, coins: Tensor, 
     `numbers` [T, B] choose what is drawn (draws.py). The last input is never consumed: it stays the
     reference's.
     """
+    # Then nothing of the actor's is an input, and its loop over the steps is spared.
     if bool(coins.all()):
         return references
     inputs = references.clone()
@@ -97,6 +99,7 @@ class ScheduledSampling(RewardMethod):
         size = (references.shape[1], len(batch))
         coins = (draw_uniform(generator, *size) < probability).to(references.device)
         numbers = draw_numbers(generator, *size).to(references.device)
+        # No gradient through it: the loss is that of the references, given these inputs as they are.
         inputs = mix_inputs(actor, memory, references, coins, numbers)
         terms = prepare_terms(networks, batch, memory, masks, self.settings, generator)
         scored = score_beside_references(actor, memory, inputs, batch.reference_mask, batch, terms)

@@ -38,5 +38,6 @@ class SelfCritical(SequenceReinforce):
         special = networks.actor.special
         maximum_lengths = sample_maximum_lengths(networks.actor, batch)
         found = decode_greedily(networks.actor, seen.memory, maximum_lengths)
+        # Both: what was cut has no end token, and the padding behind it is no part of the prediction.
         mask = (torch.arange(found.shape[1], device=found.device) < maximum_lengths[:, None]) & special.up_to_end(found)
         return whole_scores(self.score, special, found, mask, batch)[:, None].to(returns.dtype)

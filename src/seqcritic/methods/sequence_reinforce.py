@@ -45,8 +45,11 @@ class SequenceReinforce(RewardMethod, ABC):
         seen = gather_experience(
             networks, batch, self.settings, self.score, self.shaping, generator, samples=self.num_samples
         )
+        # Rewards add up to R(Ŷ), with shaping and without: [B, M].
         returns = seen.rollout.rewards.sum(dim=1).view(len(batch), -1)
+        # A baseline for an example, [B, 1], serves all of its samples.
         baselines = self.baselines(networks, batch, seen, returns).expand_as(returns)
+        # [B·M, 1] against [B·M, T]: every token is credited with the whole return.
         loss = reinforce_loss(
             seen.token_log_probabilities, returns.reshape(-1, 1), baselines.reshape(-1, 1), seen.rollout.sample.mask
         )

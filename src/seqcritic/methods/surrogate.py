@@ -47,6 +47,7 @@ def passes(
     old = first.detach()
     yield Pass(seen, first, old)
     for _ in range(count - 1):
+        # Only now, when asked for: the actor's weights have moved since the pass before.
         scored = score_again(networks, batch, seen, settings, generator)
         yield Pass(scored, token_log_probabilities(scored.logits, seen.rollout.sample.tokens), old)
 

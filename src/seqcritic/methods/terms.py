@@ -59,6 +59,7 @@ class Anchored:
     def divergence(self, logits: Packed, tokens: Tensor, mask: Tensor) -> Tensor:
         """Return Σ_t KL(p ‖ p_0), averaged over sequences [B·M, T] whose logits are the trained actor's."""
         with torch.no_grad():
+            # M sequences of an example stand in a row; the anchor has read its source once for all of them.
             memory = rows_of.repeat(self.memory, len(tokens) // self.num_examples)
             features, _ = self.actor.features(memory, tokens, mask)
             of_anchor = self.actor.logits_of(features)

@@ -102,6 +102,7 @@ def measure_token_values(
     true, own, products, unlikely = (torch.cat(parts).mean().item() for parts in list(zip(*found, strict=True))[1:])
     return TokenValues(
         prefixes=sum(len(part[0]) for part in found),
+        # A square that is freed of noise may by chance be less than nothing.
         true_spread=max(true, 0.0) ** 0.5,
         critic_spread=own**0.5,
         correlation=products / (true * own) ** 0.5 if true > 0 and own > 0 else float("nan"),
@@ -141,6 +142,7 @@ def _measure_batch(
         values = all_values(critic, score, actor.special, batch, drawn.tokens, drawn.mask, states, columns)
     lengths = actor.special.lengths(batch.references, batch.reference_mask)
     for position in POSITIONS:
+        # By the reference's length, not the sample's: a sample that is over by then has no prefix there.
         steps = (position * lengths).long().clamp(max=drawn.mask.shape[1] - 1)
         alive = drawn.mask.gather(1, steps[:, None]).flatten().nonzero().flatten()
         # Every prefix becomes tokens times continuations rows: a few at a time fit into memory.
@@ -175,9 +177,11 @@ def _continue(
     repeats = tokens.shape[1] * CONTINUATIONS
     many, ends = batch.repeat(repeats), steps.repeat_interleave(repeats)[:, None]
     given = samples.repeat_interleave(repeats, dim=0)
+    # What the sample had behind this step is not given: `sample` takes over no more than the first steps + 1.
     given = given.scatter(1, ends, tokens.flatten().repeat_interleave(CONTINUATIONS)[:, None])
     special = actor.special
     maximum_lengths = sample_maximum_lengths(actor, many)
     others = sample(actor, all_rows.repeat(memory, repeats), maximum_lengths, generator, (given, ends[:, 0] + 1))
     scores = prefix_scores(score, special, others.tokens, others.mask, many)
+    # What the whole scores less what stood before the token: all that was earned from it on.
     return (scores[:, -1] - scores.gather(1, ends)[:, 0]).view(*tokens.shape, CONTINUATIONS)

@@ -35,9 +35,9 @@ MAX_ORDER = 4
 
 
 def closest_lengths(lengths: Tensor, reference_lengths: Tensor) -> Tensor:
-    """Return [B, L] which of reference_lengths [B, R] is closest to lengths [L] or [B, 1, L]: of two, the shorter."""
+    """Return [B, L], of reference_lengths [B, R] the one closest to lengths [L] or [B, 1, L]; of two, the shorter."""
     ordered = reference_lengths.sort(dim=1).values  # argmin takes the first of equals
-    nearest = (ordered[:, :, None] - lengths).abs().argmin(dim=1)
+    nearest = (ordered[:, :, None] - lengths).abs().argmin(dim=1)  # [B, L]
     return ordered.gather(1, nearest)
 
 
@@ -48,7 +48,9 @@ def bleu_scores(correct: list[Tensor], lengths: Tensor, closest: Tensor, scale: 
     """
     product = torch.ones((), dtype=torch.float64, device=lengths.device)
     for shorter, count in enumerate(correct):
+        # A prefix of fewer than n tokens has no n-gram: its factor is (0 + 1) / (0 + 1) and changes nothing.
         product = product * ((count + 1) / ((lengths - shorter).clamp(min=0) + 1))
+    # No premium on more tokens than the reference: beyond its length the penalty is exp(0) = 1.
     brevity = (1 - closest / lengths.clamp(min=1)).clamp(max=0).exp()
     # Of no tokens the smoothed precisions are 1, but the penalty is exp(−∞).
     return torch.where(lengths > 0, scale * brevity * product ** (1 / MAX_ORDER), 0.0)
@@ -77,6 +79,7 @@ class BleuScore(TokenScore):
     ) -> None:
         self.unknown = unknown
         self.surrogate = f"sentence-bleu+1:{tokens}"
+        # With `force` sacrebleu does not warn of text that looks tokenised: here that is what was asked for.
         tokenize = "none" if tokenised else "13a"
         # The effective order only silences a warning about single sentences: their counts are all we take.
         self._sentences = BLEU(tokenize=tokenize, lowercase=lowercase, force=True, effective_order=True)
@@ -106,8 +109,10 @@ class BleuScore(TokenScore):
         predictions, reference_lengths = batch.predictions, batch.reference_lengths.double()
         matches = all_matches(batch, self.unknown)
         alike = equal_positions(batch.references, batch.reference_lengths, self.unknown)
+        # Clipped by the reference that has most of an n-gram, one more of it counts where any of them has more of it.
         more = [each.any(dim=1) for each in extending_counts(predictions, alike, matches, MAX_ORDER)]
         before = correct_counts(predictions, matches, MAX_ORDER)
+        # The last column is of a token in no reference: it ends no n-gram. Of each order [B, T, R · U + 1].
         correct = [count[:, :-1, None] + pad(ends, (0, 1)) for count, ends in zip(before, more, strict=True)]
         steps = torch.arange(1, predictions.shape[1] + 1, dtype=torch.float64, device=predictions.device)
         lengths = torch.maximum(steps, reference_lengths.amin(dim=1, keepdim=True))  # [B, T]
@@ -120,6 +125,7 @@ class BleuScore(TokenScore):
     ) -> Array:
         """Return each sentence's counts, [sentences, 10]."""
         rows = []
+        # Not in lower case here: sacrebleu does that itself where it was asked to, and its signature says so.
         for row in as_compared(predictions, references, lowercase=False):
             score = self._sentences.sentence_score(row.prediction, row.references)
             rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
@@ -127,6 +133,7 @@ class BleuScore(TokenScore):
 
     def of_totals(self, totals: Array) -> Array:
         """Return BLEU [...] of summed counts [..., 10]."""
+        # A bootstrap asks for many sums at once, sacrebleu takes one at a time.
         flat = totals.reshape(-1, totals.shape[-1])
         scores = [
             BLEU.compute_bleu(
@@ -134,6 +141,7 @@ class BleuScore(TokenScore):
                 total=row[MAX_ORDER : 2 * MAX_ORDER],
                 sys_len=row[-2],
                 ref_len=row[-1],
+                # What `corpus_score` does by default, and what the signature names.
                 smooth_method="exp",
             ).score
             for row in flat.astype(np.int64).tolist()

@@ -27,6 +27,7 @@ class CharacterErrorRate(TextScore):
     def __init__(self, normalise: bool = False, *, capped: bool = False, lowercase: bool = False) -> None:
         self.normalise = normalise
         self.lowercase = lowercase
+        # It has the corpus side, the signature and the split. Its rewards are not used: they count the model's tokens.
         self._rate = self._make_rate(normalise, capped, lowercase)
         self.surrogate = self._rate.surrogate
         unit = "characters" if self._rate.split is None else "words"
@@ -46,9 +47,11 @@ class CharacterErrorRate(TextScore):
         return [-min(self._distance(row.prediction, text) for text in row.references) for row in rows]
 
     def _distance(self, prediction: str, reference: str) -> float:
+        # A text is the sequence of its characters as it stands.
         split: Callable[[str], Sequence[str]] = self._rate.split or str
         written, wanted = split(prediction), split(reference)
         distance = Levenshtein.distance(written, wanted)
+        # Of an empty reference the distance itself, as in edit_distance.py: there is no length to divide by.
         return distance / max(len(wanted), 1) if self.normalise else distance
 
     def statistics(

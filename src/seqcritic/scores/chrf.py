@@ -43,8 +43,11 @@ class ChrfScore(TextScore):
         self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None = None
     ) -> Array:
         """Return each sentence's counts, [sentences, 18], by the reference with the best chrF."""
+        # The library leaves case out itself, where it was asked to, and its signature says so.
         rows = as_compared(predictions, references, lowercase=False)
         counts = [
+            # By a private function: a sentence's public result holds chrF alone, without the counts that a corpus adds
+            # up.
             self._metric._extract_corpus_statistics([row.prediction], [[text] for text in row.references])[0]
             for row in rows
         ]

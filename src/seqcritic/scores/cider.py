@@ -45,6 +45,7 @@ class Frequencies:
         self._found: Counter[Ngram] = Counter()
         count = 0
         for references in examples:
+            # A set: an n-gram counts once an example, however many of its references have it.
             self._found.update({ngram for tokens in references for ngram in list_ngrams(tokens)})
             count += 1
         self._most = math.log(max(count, 1))
@@ -83,8 +84,10 @@ def _similarity(ours: Counter[Ngram], theirs: Counter[Ngram], length: int, other
         for ngram, count in counts.items():
             norms[len(ngram) - 1] += (count * known.weigh(ngram)) ** 2
     for ngram, count in ours.items():
+        # Clipped at the reference's count: a rare word that is said more often than there earns nothing more.
         common[len(ngram) - 1] += min(count, theirs[ngram]) * theirs[ngram] * known.weigh(ngram) ** 2
     cosines = [
+        # A text of fewer than n words, or one whose n-grams all have idf 0, has no length to divide by.
         shared / math.sqrt(one * two) if one * two else 0.0
         for shared, one, two in zip(common, of_ours, of_theirs, strict=True)
     ]
@@ -138,6 +141,7 @@ class CiderScore(MeanOfSentences, TokenScore):
 
     def read_corpus(self, read: Callable[[], Sequence[Sequence[list[int]]]]) -> None:
         """Take document frequencies, when they are first needed, from these references as ids."""
+        # Not read here: a score that is asked for corpus scores alone never pays for the validation references.
         self._read, self._known = read, None
 
     def prefix_scores(self, batch: Scorable) -> Tensor:
@@ -145,31 +149,39 @@ class CiderScore(MeanOfSentences, TokenScore):
         predictions, references, lengths = batch.predictions, batch.references, batch.reference_lengths
         num_steps, known = predictions.shape[1], self._frequencies()
         steps = torch.arange(num_steps + 1, device=predictions.device)
+        # Made order by order below: only the tables of one order are in memory at a time.
         ngrams = matched_ngrams(predictions, all_matches(batch, self.unknown), MAX_ORDER)
-        norms = self._norms(references.flatten(0, 1), lengths.flatten(), known)
+        norms = self._norms(references.flatten(0, 1), lengths.flatten(), known)  # each [B · R]
         cosines = torch.zeros((*lengths.shape, num_steps + 1), dtype=torch.float64, device=predictions.device)
         for order, (before, found) in enumerate(ngrams, start=1):
             squares = known.weigh_all(predictions, order).square()  # [B, T − n + 1]
+            # (k² − (k − 1)²) = 2k − 1 with k = before + 1: what an n-gram adds to ‖w_c‖² the k-th time it stands there.
             ours = sum_prefixes(squares * (2 * before + 1), num_steps)[:, None]
             theirs = norms[order - 1].view_as(lengths)[:, :, None]
+            # Each of its first tf_Y occurrences adds tf_Y, later ones nothing: min(tf_c, tf_Y) · tf_Y in all.
             common = sum_prefixes(squares[:, None] * found * (before[:, None] < found), num_steps)
             product = (ours * theirs).sqrt()
             cosines += torch.where(product > 0, common / product.clamp(min=1e-300), 0.0) / MAX_ORDER
+        # Pairs of neighbouring words, of which a text of one word has none, and so has the empty one. [B, R, T + 1]
         apart = (steps - 1).clamp(min=0) - (lengths[:, :, None] - 1).clamp(min=0)
         scores = cosines * (-apart.double().square() / (2 * DEVIATION**2)).exp()
         # Where an example has fewer references than others its first one stands again.
         alike = (references == references[:, :1]).all(dim=2) & (lengths == lengths[:, :1])
         distinct = ~alike
+        # The first one equals itself, but it is no repetition.
         distinct[:, 0] = True
         means = (scores * distinct[:, :, None]).sum(dim=1) / distinct.sum(dim=1, keepdim=True)
+        # The means are CIDEr / 10 already: cosines were divided by four orders and not multiplied by 10.
         return hold_last(means * lengths[:, :1], batch.lengths).to(torch.get_default_dtype())
 
     def _norms(self, tokens: Tensor, lengths: Tensor, known: Frequencies) -> list[Tensor]:
         """Return for n = 1..4 the squared norms [N] of tokens [N, U] up to lengths [N]."""
+        # Compared with no reference: only how often an n-gram stood before in the same text is asked for.
         alone = tokens.new_zeros((len(tokens), 1, tokens.shape[1], 0), dtype=torch.bool)
         norms = []
         for order, (before, _) in enumerate(matched_ngrams(tokens, alone, MAX_ORDER), start=1):
             terms = known.weigh_all(tokens, order).square() * (2 * before + 1)
+            # An n-gram counts where its last token does: behind the length stands padding.
             within = torch.arange(terms.shape[1], device=tokens.device) + order <= lengths[:, None]
             norms.append((terms * within).sum(dim=1))
         return norms
@@ -187,7 +199,7 @@ class CiderScore(MeanOfSentences, TokenScore):
         return self._known
 
     def _without_unknown(self, tokens: list[int]) -> list[Any]:
-        """Return tokens of which unknown ones are like none that is looked for: they stand for different words."""
+        """Return the tokens with None for unknown ones, which no lookup finds: they stand for different words."""
         return [None if token == self.unknown else token for token in tokens]
 
     def sentence_scores(

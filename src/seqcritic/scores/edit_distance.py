@@ -38,6 +38,7 @@ def distance_table(predictions: Tensor, references: Tensor, unknown: int | None 
     # Small exact integers: 16 bits move half the memory of 32.
     positions = torch.arange(width + 1, dtype=torch.int16, device=predictions.device)
     row = positions.expand(num_examples, width + 1)
+    # Columns behind a reference's length are computed too, and never read: column j depends on none behind it.
     mismatches = predictions[:, :, None] != references[:, None, :]  # [B, T, U]
     if unknown is not None:
         mismatches |= (references == unknown)[:, None, :]
@@ -45,6 +46,7 @@ def distance_table(predictions: Tensor, references: Tensor, unknown: int | None 
     rows = [row]
     for step in range(num_steps):
         candidate = torch.minimum(row[:, 1:] + 1, row[:, :-1] + mismatch[:, step])
+        # Against nothing of the reference all tokens so far are wrong: D_i[0] = i.
         first = torch.full_like(row[:, :1], step + 1)
         row = torch.cummin(torch.cat([first, candidate], dim=1) - positions, dim=1).values + positions
         rows.append(row)
@@ -73,17 +75,21 @@ def extended_distances(
     """
     positions = torch.arange(references.shape[1], dtype=torch.int16, device=references.device)
     mask = positions < reference_lengths[:, None]  # [B, U]
+    # |Y| − j, what of the reference stands after y_j; NEVER keeps padding out of every minimum below.
     left = torch.where(mask, reference_lengths[:, None].to(torch.int16) - 1 - positions, NEVER)
     rows = distance_table(predictions[:, :-1], references, unknown)  # [B, T, U + 1]
     gaps = (rows[:, :, 1:] + 1 + left[:, None]).amin(dim=2)
     gaps = torch.minimum(gaps, rows[:, :, 0] + 1 + reference_lengths[:, None].to(torch.int16))
     before = rows[:, :, :-1] + left[:, None]  # [B, T, U], of the token against y_j, were it right
+    # A wrong token is best put where going on costs least, whichever token it is.
     wrong = before.amin(dim=2, keepdim=True) + 1
     first = (references[:, :, None] == references[:, None, :]).int().argmax(dim=2)  # [B, U], of the same token
     first = first[:, None].expand_as(before)
+    # Of a token that stands in the reference several times the best place counts: all of its places meet at its first.
     right = torch.full_like(before, NEVER).scatter_reduce(2, first, before, "amin").gather(2, first)
     if unknown is not None:
         right = right.masked_fill((references == unknown)[:, None], NEVER)
+    # What is right in one place may cost less as a wrong token in another; the last entry is wrong in every place.
     against = torch.cat([torch.minimum(right, wrong), wrong], dim=2)  # [B, T, U + 1]
     return torch.minimum(against, gaps[:, :, None])
 
@@ -168,12 +174,14 @@ class EditDistanceScore(TokenScore):
     def reward_unit(self, batch: Scorable) -> Tensor:
         """Return |Y| [B] of the shortest reference, or 1 where R is over |Y| already."""
         shortest = batch.reference_lengths.amin(dim=1).clamp(min=1).double()
+        # R is min |Y| − min d: whichever reference is met, a perfect prediction has the length of the shortest.
         return torch.ones_like(shortest) if self.normalise else shortest
 
     def _nearest_score(self, distances: Tensor, reference_lengths: Tensor) -> Tensor:
         """Return R [B, …] of distances [B, R, …] to several references of so many tokens."""
         if self.normalise:
             return self._score(distances, reference_lengths).amax(dim=1)
+        # Of nothing the least distance is the least length: so the empty prediction scores 0.
         return self._score(distances.amin(dim=1), reference_lengths.amin(dim=1))
 
     def _score(self, distances: Tensor, reference_lengths: Tensor) -> Tensor:
@@ -200,6 +208,7 @@ class EditDistanceScore(TokenScore):
         written = split(prediction)
         wanted = [split(reference) for reference in references]
         found = [(Levenshtein.distance(written, words), len(words)) for words in wanted]
+        # Of references that are equally near the longest, as by it the rate of errors is least.
         distance, length = min(found, key=lambda each: (each[0], -each[1]))
         return (min(distance, length) if self.capped else distance), length
 

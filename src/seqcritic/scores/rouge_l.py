@@ -28,6 +28,7 @@ def subsequence_table(matches: Tensor) -> Tensor:
     rows = [row]
     for step in range(num_steps):
         candidate = torch.maximum(row[:, 1:], row[:, :-1] + matches[:, step])
+        # Column 0, nothing of the reference, stays 0.
         row = torch.cat([row[:, :1], torch.cummax(candidate, dim=1).values], dim=1)
         rows.append(row)
     return torch.stack(rows, dim=1)
@@ -47,6 +48,7 @@ class RougeLScore(RougeScore):
         scores = []
         for references, lengths in zip(batch.references.unbind(1), batch.reference_lengths.unbind(1), strict=True):
             matches = token_matches(batch.predictions, references, lengths, self.unknown)
+            # The last column is that of the whole reference, however long: padding never matches and so adds nothing.
             scores.append(rouge_scores(subsequence_table(matches)[:, :, -1], steps, lengths[:, None], scale))
         return hold_last(torch.stack(scores).amax(dim=0), batch.lengths)
 
@@ -65,10 +67,12 @@ class RougeLScore(RougeScore):
         """
         matches = token_matches(predictions, references, reference_lengths, self.unknown)
         rows = subsequence_table(matches[:, :-1])  # [B, T, U + 1]
-        alike = equal_positions(references[:, None], reference_lengths[:, None], self.unknown)[:, 0]
+        alike = equal_positions(references[:, None], reference_lengths[:, None], self.unknown)[:, 0]  # [B, U, U]
         positions = torch.arange(references.shape[1], device=references.device)
         last = (
             (alike * positions).amax(dim=2)[:, None].expand(-1, rows.shape[1], -1)
         )  # L grows with j: the best of equals
+        # L[j-1] + 1, since entry j of a row has j tokens of the reference; 0 of padding and of unknown tokens.
         matched = (rows.gather(2, last) + 1) * alike.any(dim=2)[:, None]  # [B, T, U]
+        # The last entry is of a token that the reference lacks: it leaves the LCS as it is.
         return torch.maximum(rows[:, :, -1:], torch.nn.functional.pad(matched, (0, 1)))

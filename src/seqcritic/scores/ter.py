@@ -36,6 +36,7 @@ class TerScore(TextScore):
         self, predictions: Sequence[str], references: Sequence[References], sources: Sequence[str] | None = None
     ) -> Array:
         """Return each sentence's edits and the mean length of its references."""
+        # Never in lower case: the library compares without case by itself.
         rows = [self._count(row) for row in as_compared(predictions, references, lowercase=False)]
         return np.array(rows, np.float64).reshape(-1, 2)
 
@@ -46,6 +47,7 @@ class TerScore(TextScore):
     def of_totals(self, totals: Array) -> Array:
         """Return 100 Σ edits / Σ lengths; without a word in the references, 100 for any edit, as in the library."""
         edits, lengths = totals[..., 0], totals[..., 1]
+        # Both branches of `where` are computed: without this one divides by 0 and NumPy warns.
         rates = edits / np.where(lengths > 0, lengths, 1)
         scores: Array = 100 * np.where(lengths > 0, rates, edits > 0)
         return scores

@@ -92,6 +92,7 @@ class WeightedSum(Score):
 
     def _add(self, batch: Scorable, rewards: Callable[[Score], Tensor]) -> Tensor:
         """Return the sum of what the parts pay [B, …], each over its unit, times |Y|."""
+        # A single number takes the shape of whatever is added: [B], [B, T + 1] or [B, T, R · U + 1].
         total = torch.zeros((), dtype=torch.float64)
         for part, weight in self.parts:
             paid = rewards(part).double()
@@ -107,6 +108,7 @@ class WeightedSum(Score):
         """Return the summands of all parts side by side."""
         found = [part.statistics(predictions, references, sources) for part, _ in self.parts]
         for (part, _), each in zip(self.parts, found, strict=True):
+            # Else `of_parts` would cut between the wrong columns and return a figure all the same.
             if each.shape[1] != part.num_summands:
                 raise UserError(f"{part.name}: returns {each.shape[1]} summands; its num_summands has to say so")
         return np.concatenate(found, axis=1)
@@ -131,6 +133,7 @@ class WeightedSum(Score):
         listed = []
         for part, weight in self.parts:
             name, *computation = part.signature()
+            # A part's number is of the one pair that its signature was made with; evaluate.py names it for the whole.
             told = ",".join(each for each in computation if not each.startswith("nrefs:"))
             listed.append(f"part:{weight:g}*{name.removeprefix('score:')}{f'({told})' if told else ''}")
         return ["score:weighted-sum", *listed]
@@ -159,6 +162,7 @@ def weighted(parts: Sequence[tuple[str | Score | Callable[..., Any], float]]) ->
             number = float(weight)
         except (TypeError, ValueError):
             raise UserError(f"weighted: part {place}: give a score and its weight, as in ('bleu', 1)") from None
+        # Of weight 0 a part would be computed for nothing, and still decide whether the sum has a lookahead.
         if not np.isfinite(number) or number == 0:
             raise UserError(f"weighted: part {place}: the weight {number:g} is not a finite number other than 0")
         if not isinstance(part, str | Score) and not callable(part):
@@ -173,6 +177,7 @@ def _surrogate(parts: Sequence[tuple[Score, float]]) -> str:
     """Return what rewards add up, `NAME:UNIT`: sentences stand in for the corpus even where all parts count alike."""
     names, units = [], []
     for part, weight in parts:
+        # |Y| stands once before the sum, and a colon before the unit alone: a part's name may have neither.
         name, _, unit = part.surrogate.removeprefix("length*").partition(":")
         names.append(f"{weight:g}*{name or part.name.replace(':', '.')}")
         units += [unit] if unit else []

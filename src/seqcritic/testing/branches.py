@@ -27,23 +27,27 @@ class Branches:
 
     def take(self, chances: list[float]) -> int:
         """Return the outcome, in this run, of a draw with these probabilities."""
+        # Beyond the noted path: the first outcome is taken, and how many there are is noted.
         if self.depth == len(self.path):
             self.path.append(0)
             self.sizes.append(len(chances))
         outcome = self.path[self.depth]
         self.depth += 1
+        # Of the whole path: what is drawn later may depend on what was drawn before.
         self.probability *= chances[outcome]
         return outcome
 
     def choose(self, probabilities: Tensor, numbers: Tensor) -> Tensor:
         """Stand in for `draws.choose`: a token [B] of each row of probabilities [B, V]."""
+        # The random numbers are not read: the outcome is the one that is due.
         return torch.tensor([self.take(row) for row in probabilities.tolist()])
 
     def coins(self, probability_below: float) -> Callable[..., Tensor]:
-        """Return what stands in for `draws.draw_uniform`: numbers [T, B] that are below it so often."""
+        """Return a stand-in for `draws.draw_uniform`: numbers [T, B], below the probability as often as it says."""
 
         def draw(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
             numbers = [
+                # The two ends of what such a number can mean: below the threshold, or not.
                 (0.0, probability_below)[self.take([probability_below, 1 - probability_below])]
                 for _ in range(num_steps * num_rows)
             ]
@@ -53,11 +57,13 @@ class Branches:
 
     def advance(self) -> bool:
         """Go to the next leaf; return whether there is one."""
+        # Depth first: what is exhausted at the end of the path is dropped, and the draw before it goes on.
         while self.path and self.path[-1] == self.sizes[-1] - 1:
             self.path.pop()
             self.sizes.pop()
         if self.path:
             self.path[-1] += 1
+        # Every run starts at the root and takes the noted outcomes again.
         self.depth, self.probability = 0, 1.0
         return bool(self.path)
 
@@ -68,9 +74,11 @@ def outcomes(branches: Branches, run: Callable[[], Outcome]) -> Iterator[tuple[f
     while going:
         outcome = run()
         total += branches.probability
+        # An impossible leaf adds nothing, but its loss may be infinite, and 0 · ∞ is not 0.
         if branches.probability > 0:
             yield branches.probability, outcome
         going = branches.advance()
+    # Else a run drew otherwise than the runs before it noted, and the tree has no such leaves.
     assert abs(total - 1) < 1e-12
 
 

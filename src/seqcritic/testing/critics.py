@@ -25,11 +25,13 @@ class TabularCritic(Critic):
 
     def __init__(self, world: World, table: Tensor, residual_on: ResidualOn = "none") -> None:
         super().__init__()
+        # A copy, as training the critic would change the caller's table.
         self.table = nn.Parameter(table.clone())
         self.residual_on = residual_on
         self.positions: dict[tuple[int, ...], tuple[int, int]] = {}
         for row, sequence in enumerate(world.sequences):
             for step in range(len(sequence)):
+                # The first row that has the prefix: of a well-made table all of its rows say the same.
                 self.positions.setdefault(sequence[:step], (row, step))
 
     def encode(self, references: Tensor, mask: Tensor, masks: None = None) -> Tensor:
@@ -52,6 +54,7 @@ def random_values(world: World, scale: float = 3.0) -> Tensor:
     table = torch.zeros_like(world.logits, requires_grad=False)
     for row, sequence in enumerate(world.sequences):
         for step in range(len(sequence)):
+            # A number of the prefix alone, another for each of a small world: + 1 tells (0,) from ().
             seed = sum((token + 1) * 7**position for position, token in enumerate(sequence[:step]))
             generator = torch.Generator().manual_seed(seed)
             table[row, step] = scale * torch.randn(table.shape[2], dtype=torch.float64, generator=generator)

@@ -36,6 +36,7 @@ class TabularStateValues(StateValues):
 
 def make_baseline(state_size: int = SIZES.hidden) -> LinearBaseline:
     """A baseline that is of little use, fixed so that enumeration can use it too."""
+    # A new baseline is all zeros: nothing that is done with it would show.
     baseline = LinearBaseline(state_size).double()
     nn.init.normal_(baseline.linear.weight, std=0.5, generator=torch.Generator().manual_seed(1))
     return baseline
@@ -51,7 +52,7 @@ def make_subject(world: World, table: Tensor) -> Subject:
 
 
 class ExactMoments:
-    """Expectation and variance of every estimator by going through all sequences; a draw has so many examples.
+    """Expectation and variance of every estimator, by going through all sequences; a draw has `num_examples`.
 
     `table`: the values of the critic as in `make_subject`. Figures are in units of the true gradient's length.
     """
@@ -63,9 +64,10 @@ class ExactMoments:
         self.truth = torch.cat([part.flatten() for part in world.exact_gradients()])  # [P]
         objectives = _objectives(world, table, baseline, gae_lambda)
         self.draws = {name: _gradients_of_rows(world, objective) for name, objective in objectives.items()}  # [N, P]
-        self.means = {name: probabilities @ rows for name, rows in self.draws.items()}
+        self.means = {name: probabilities @ rows for name, rows in self.draws.items()}  # [P]
         self.square = float(self.truth.square().sum())
         self.variances = {
+            # The trace of the covariance alone, of a mean over independent examples.
             name: float(probabilities @ (rows - self.means[name]).square().sum(1)) / num_examples / self.square
             for name, rows in self.draws.items()
         }
@@ -83,6 +85,7 @@ def _objectives(world: World, table: Tensor, baseline: LinearBaseline, gae_lambd
     probabilities = torch.softmax(world.logits, 2)
     token_log_probabilities = losses.gather_chosen(torch.log_softmax(world.logits, 2), world.tokens)
     returns = losses.returns_to_go(world.rewards, world.mask)
+    # Baselines are constants: their gradient is no part of an estimate.
     linear = token_log_probabilities * (returns - baseline(world.states).detach())
     if table.dim() == 2:
         advantages = losses.generalised_advantages(world.rewards, table, world.mask, gae_lambda)
@@ -91,7 +94,7 @@ def _objectives(world: World, table: Tensor, baseline: LinearBaseline, gae_lambd
             "reinforce-critic": token_log_probabilities * (returns - table),
             "gae": token_log_probabilities * advantages,
         }
-    followed = (probabilities * table).sum(2)
+    followed = (probabilities * table).sum(2)  # [N, T]
     return {
         "reinforce": linear,
         "reinforce-critic": token_log_probabilities * (returns - followed.detach()),
@@ -103,4 +106,5 @@ def _objectives(world: World, table: Tensor, baseline: LinearBaseline, gae_lambd
 def _gradients_of_rows(world: World, objective: Tensor) -> Tensor:
     """Return the gradient [N, P] of the sum over the steps of each sequence."""
     sums = torch.where(world.mask, objective, 0.0).sum(1)
+    # One sequence at a time: a variance needs each gradient, not their sum.
     return torch.stack([torch.cat([part.flatten() for part in gradients(one, world.actor)]) for one in sums])

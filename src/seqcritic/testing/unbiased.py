@@ -32,6 +32,7 @@ def method_estimator(method: Method, networks: Networks, world: World) -> Estima
     """
 
     def estimate(draw: Draw) -> Tensor:
+        # Where methods look it up when they draw; all else of the method runs as it is.
         with patch.object(rollout, "sample", lambda *rest: draw.as_sample()):
             return method(networks, world.batch, torch.Generator(), 0.0).loss
 
@@ -44,8 +45,10 @@ def expected_gradients(
     """Return the expectation of an estimate, for every weight of the actor or of another network."""
     network = world.actor if network is None else network
     total = [torch.zeros_like(parameter) for parameter in network.parameters()]
+    # Constants: the estimate's own gradient is weighed, not that of how often it is made.
     probabilities = world.sequence_probabilities.detach()
     for rows in itertools.product(range(len(world.sequences)), repeat=samples):
+        # Samples are independent: a tuple has the product of their probabilities.
         loss = estimator(world.draw(rows))
         for sum_so_far, gradient in zip(total, gradients(loss, network), strict=True):
             sum_so_far += probabilities[list(rows)].prod() * gradient

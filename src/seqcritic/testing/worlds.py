@@ -29,6 +29,7 @@ from seqcritic.tensors.packed import Packed
 
 NUM_TOKENS = 3
 NUM_STEPS = 3
+# Without an initial range weights reach 1 / √width: in so small a network that makes some tokens far likelier.
 SIZES = GruActorSettings(embedding=4, hidden=5, attention=3, initial_range=None)
 
 
@@ -39,7 +40,7 @@ def make_actor(seed: int = 0, dropout: float = 0.0, num_tokens: int = NUM_TOKENS
 
 
 def held_masks(actor: Actor) -> Masks | None:
-    """Return what a method that is given a fresh generator drops of the one source; nothing without dropout."""
+    """Return the masks that a method draws for the one source from a fresh generator; None without dropout."""
     return actor.draw_masks(1, torch.Generator())
 
 
@@ -53,6 +54,7 @@ def all_sequences(
     num_tokens: int = NUM_TOKENS, num_steps: int = NUM_STEPS, ends: Sequence[int] = (END,)
 ) -> list[tuple[int, ...]]:
     """Return every complete sequence: closed by its first end token, or cut after so many steps."""
+    # A set: tuples that differ only behind their first end are one sequence.
     sequences = set()
     for tokens in itertools.product(range(num_tokens), repeat=num_steps):
         stop = next((position for position, token in enumerate(tokens) if token in ends), num_steps - 1)
@@ -82,6 +84,7 @@ class Draw:
 
     def as_sample(self) -> Sample:
         """Return the sequences as the sampler would have returned them."""
+        # Constants, as those of a sampler are.
         probabilities = torch.softmax(self.logits.detach(), 2)
         return Sample(
             self.tokens,
@@ -110,7 +113,7 @@ class World:
     def sequence_probabilities(self) -> Tensor:
         """p(Ŷ) of every sequence, [N]."""
         token_log_probabilities = self.draw(range(len(self.sequences))).token_log_probabilities
-        return torch.where(self.mask, token_log_probabilities, 0.0).sum(1).exp()
+        return torch.where(self.mask, token_log_probabilities, 0.0).sum(1).exp()  # log p = 0 behind the end
 
     @property
     def expected_return(self) -> Tensor:
@@ -131,6 +134,7 @@ class World:
         def mean(rows: list[int], step: int) -> Tensor:
             weights = probabilities[rows]
             returns = self.rewards[rows, step:].sum(1) + (0 if bonus is None else bonus[rows, step])
+            # Given the prefix and the token: the weights are those of the sequences that go on so.
             return (weights * returns).sum() / weights.sum()
 
         return self._over_continuations(mean)
@@ -147,11 +151,13 @@ class World:
         """Return the sequences of the highest score among those that begin so."""
         rows = self._beginning_with(tuple(prefix))
         returns = self.rewards.sum(1)[rows]
+        # With room for rounding: rewards of equal scores need not add up to the same bits.
         return [self.sequences[row] for row, own in zip(rows, returns, strict=True) if own >= returns.max() - 1e-9]
 
     def draw(self, rows: Sequence[int]) -> Draw:
         """Return some sequences, no wider than the longest of them."""
         chosen = list(rows)
+        # A sampler returns no column that all rows have left.
         part = (chosen, slice(0, max(len(self.sequences[row]) for row in chosen)))
         return Draw(self.tokens[part], self.mask[part], self.logits[part], self.states[part], self.rewards[part])
 
@@ -168,6 +174,8 @@ class World:
         for row, sequence in enumerate(self.sequences):
             for step in range(len(sequence)):
                 for token in range(table.shape[2]):
+                    # Before the end each token of each prefix begins some sequence, so that none of these lists is
+                    # empty.
                     table[row, step, token] = combine(self._beginning_with((*sequence[:step], token)), step)
         return table
 
@@ -205,6 +213,7 @@ def make_world(
 def gradients(loss: Tensor, network: nn.Module) -> list[Tensor]:
     """Return the gradient of a scalar for every weight, zeros where there is none."""
     parameters = list(network.parameters())
+    # Kept, as several losses of one world share the graph of its actor.
     found = torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=True)
     return [
         torch.zeros_like(parameter) if gradient is None else gradient

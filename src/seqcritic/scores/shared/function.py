@@ -79,18 +79,21 @@ class FunctionScore(MeanOfSentences, TextScore):
         return [f"score:{self.name}", *case, *([self._version] if self._version else [])]
 
     def _call(self, pairs: list[ScoredPair]) -> list[float]:
-        """Return f of predictions with what each is compared with, or name the pair for which there is none."""
+        """Return f of every pair; where it has no value, a UserError names the pair."""
+        # One call for each pair: a fault then names the very pair on which it happened.
         if not self.takes_lists:
             return [
                 self._number(self._try([pair], row.prediction, target, row.source), pair)
                 for pair in pairs
                 for row, target in [pair]
             ]
+        # A function of lists need not know what to do with empty ones.
         if not pairs:
             return []
         predictions, targets = [row.prediction for row, _ in pairs], [target for _, target in pairs]
         values = self._try(pairs, predictions, targets, [row.source for row, _ in pairs])
         try:
+            # Whatever can be gone through will do: a tuple, an array, a tensor, a generator.
             listed = list(values)
         except TypeError:
             listed = None
@@ -100,6 +103,7 @@ class FunctionScore(MeanOfSentences, TextScore):
         return [self._number(value, pair) for value, pair in zip(listed, pairs, strict=True)]
 
     def _try(self, pairs: list[ScoredPair], predictions: Any, references: Any, sources: Any) -> Any:
+        # False is 0 and True is 1: `source` of single texts, `sources` of lists.
         given = {SOURCES[self.takes_lists]: sources} if self.reads_sources else {}
         try:
             return self.function(predictions, references, **given)
@@ -115,6 +119,7 @@ class FunctionScore(MeanOfSentences, TextScore):
             raise UserError(f"score function {name} returned {type(value).__name__}, not a number, {_tell([pair])}")
         try:
             number = float(value)
+        # A whole number may be larger than any float.
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
@@ -130,12 +135,13 @@ def as_score(given: Score | Function, name: str | None = None) -> Score:
 def try_on(score: FunctionScore, examples: Sequence[tuple[str, tuple[str, ...]]], trained_for: bool = True) -> None:
     """Call a function on nothing, on half of a reference and on the whole; a fault is a UserError in one line.
 
-    The examples are sources with their references. One that is not trained for by itself, as a penalty in a sum, may
-    give a reference less than nothing. In training a fault would be found only after all pre-training, at
-    the first prediction that is empty.
+    `examples` are sources with their references. A function that is not `trained_for` by itself, such as a penalty in a
+    sum, may give a reference less than the empty prediction. Without this trial a fault would show only after all
+    pre-training, at the first prediction that is empty.
     """
     for source, references in examples:
         reference, *_ = references
+        # Half of it: a text that is neither empty nor right, as most predictions in training are.
         predictions = ("", reference[: len(reference) // 2], reference)
         rows = as_compared(predictions, [references] * 3, score.lowercase, [source] * 3)
         try:
@@ -163,11 +169,14 @@ def load_score(path: str, lowercase: bool) -> FunctionScore:
 def load_function(path: str) -> Function:
     """Import the function that "module:function" names; or say why there is none."""
     module_name, _, name = path.partition(":")
+    # Before anything is imported: a path of a file would fail with a message that says nothing of its form.
     if not (all(part.isidentifier() for part in module_name.split(".")) and name.isidentifier()):
         raise UserError(f"'{path}' names no function; write 'module:function', as in 'my_scores:overlap'")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
+        # Missing is neither the named module nor a package around it: it was found, and something that it imports was
+        # not. The dots keep `ab` from passing as a package around `abc`.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise UserError(f"'{path}': importing '{module_name}' failed: {error}") from error
         raise UserError(
@@ -196,6 +205,7 @@ def digest_code(path: str) -> str:
     module_name, _, name = path.partition(":")
     function = getattr(importlib.import_module(module_name), name)
     digest = hashlib.blake2b(digest_size=6)
+    # The named module may only import the function, or wrap it: what it computes may then stand in another.
     defined_in = inspect.getmodule(inspect.unwrap(function))
     modules = {module_name: sys.modules[module_name]} | ({defined_in.__name__: defined_in} if defined_in else {})
     for module in modules.values():

@@ -24,6 +24,7 @@ class MeanOfSentences(Score):
     ) -> Array:
         """Return each sentence's score, and 1."""
         scores = self.sentence_scores(predictions, references, sources)
+        # The 1 is counted with the score, so that a bootstrap's sums know how many sentences they are of.
         return np.stack([np.array(scores, np.float64), np.ones(len(scores))], axis=1)
 
     def of_totals(self, totals: Array) -> Array:

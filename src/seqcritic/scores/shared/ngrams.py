@@ -33,6 +33,7 @@ def matched_ngrams(predictions: Tensor, matches: Tensor, max_order: int) -> Iter
     The matches [B, R, T, U] are those of the single tokens.
     """
     found = matches
+    # Strictly below the diagonal: an n-gram does not stand before itself.
     earlier = (predictions[:, :, None] == predictions[:, None, :]).tril(-1)  # [B, T, T]
     for _ in range(max_order):
         yield earlier.sum(dim=2), found.sum(dim=3)
@@ -42,6 +43,7 @@ def matched_ngrams(predictions: Tensor, matches: Tensor, max_order: int) -> Iter
 
 def sum_prefixes(terms: Tensor, num_steps: int) -> Tensor:
     """Return the sums [..., T + 1] over prefixes of what each n-gram [..., T − n + 1] adds, from its last token on."""
+    # Prefixes of fewer than n tokens have no n-gram: the sums begin with zeros.
     return pad(terms.cumsum(dim=-1), (num_steps + 1 - terms.shape[-1], 0))
 
 
@@ -52,6 +54,7 @@ def correct_counts(predictions: Tensor, matches: Tensor, max_order: int) -> list
     """
     ngrams = matched_ngrams(predictions, matches, max_order)
     num_steps = predictions.shape[1]
+    # The most that any reference has is the limit at which the count is clipped.
     return [sum_prefixes(before < found.amax(dim=1), num_steps) for before, found in ngrams]
 
 
@@ -64,11 +67,14 @@ def extending_counts(predictions: Tensor, alike: Tensor, matches: Tensor, max_or
     tokens with those of all references, alike [B, R, U, R · U], are of single tokens.
     """
     repeated = predictions[:, :, None] == predictions[:, None, :]  # [B, T, T]
+    # Of unigrams the n − 1 tokens before are none, which all positions share.
     earlier = torch.ones_like(repeated).tril(-1)
     behind = torch.ones_like(matches)
     matches_of_all = matches.transpose(1, 2).flatten(2).float()  # [B, T, R · U]
     counts = []
     for _ in range(max_order):
+        # As floats, since there is no matrix product of bools; counts are exact in them.
         counts.append((earlier.float() @ matches_of_all)[:, None] < behind.float() @ alike.float())
+        # One step along the diagonal: what ended at a pair of positions now stands right before the next pair.
         earlier, behind = (pad(table[..., :-1, :-1], (1, 0, 1, 0)) for table in (earlier & repeated, behind & matches))
     return counts

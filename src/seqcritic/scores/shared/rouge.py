@@ -24,14 +24,14 @@ COUNTED = re.compile("[a-z0-9]")
 
 
 def rouge_scores(common: Tensor, units: Tensor, reference_units: Tensor, scale: Tensor) -> Tensor:
-    """Return |Y| · ROUGE from what predictions of so many units have in common with references; `scale` is |Y|."""
+    """Return |Y| · ROUGE from how many units are common and how many each side has; `scale` is |Y|."""
     # Nothing against nothing has no units to divide by: 0 in common makes it 0.
     num_units = (units + reference_units).clamp(min=1)
     return (scale * 2 * common.to(torch.float64) / num_units).to(torch.get_default_dtype())
 
 
 class UnknownTokens:
-    """The tokens that rouge-score takes, and unknown words, which it would drop: each is a word that is wrong."""
+    """The tokens of rouge-score, with every unknown word kept as one: the library would drop it, and it is an error."""
 
     def __init__(self, tokenize: Callable[[str], list[str]], unknown_word: str) -> None:
         self._tokenize = tokenize
@@ -81,6 +81,7 @@ class RougeScore(MeanOfSentences, TokenScore):
         self.surrogate = f"length*{self.name.lower()}:{tokens}"
         self.description = f"{self.name} × reference length"
         try:
+            # Here, since the extra is not asked of those who use no score of this family.
             from rouge_score.rouge_scorer import RougeScorer
             from rouge_score.tokenizers import DefaultTokenizer
         except ImportError:
@@ -88,6 +89,7 @@ class RougeScore(MeanOfSentences, TokenScore):
                 f"score.name: {self.name} needs the extra 'rouge': pip install 'seqcritic[rouge]'"
             ) from None
         raw = DefaultTokenizer(use_stemmer=False)
+        # Without an unknown word there is nothing to split at, and `str.split` refuses the empty text.
         own = UnknownTokens(raw.tokenize, unknown_word) if unknown_word else raw
         self._scorer = RougeScorer([self.library_name], tokenizer=SpaceTokens() if tokenised else own)
 
@@ -107,6 +109,7 @@ class RougeScore(MeanOfSentences, TokenScore):
     ) -> list[float]:
         """Return the best F-measure of each sentence; raw text without anything to count is refused."""
         pairs = as_compared(predictions, references, self.lowercase)
+        # Without this check such texts score 0 whatever is predicted, which looks like a model that knows nothing.
         texts = [text for _, own, _ in pairs for text in own]
         if not self.tokenised and texts and not any(COUNTED.search(text.lower()) for text in texts):
             raise UserError(

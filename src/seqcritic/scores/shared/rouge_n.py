@@ -30,6 +30,7 @@ class RougeNScore(RougeScore):
         lengths = batch.reference_lengths[:, :, None]
         common = self._common(batch, all_matches(batch, self.unknown))
         scores = rouge_scores(common, self._units(steps), self._units(lengths), lengths[:, :1])
+        # The best of several references, prefix by prefix: as the library has it for the whole.
         return hold_last(scores.amax(dim=1), batch.lengths)
 
     def lookahead(self, batch: Scorable) -> Tensor:
@@ -45,9 +46,11 @@ class RougeNScore(RougeScore):
 
     def _common(self, batch: Scorable, matches: Tensor) -> Tensor:
         """Return the clipped counts [B, R, T + 1] of n-grams that prefixes have in common with each reference."""
+        # Lower orders are only steps on the way to this one.
         *_, (before, found) = matched_ngrams(batch.predictions, matches, self.order)
         return sum_prefixes(before[:, None] < found, batch.predictions.shape[1])
 
     def _units(self, lengths: Tensor) -> Tensor:
         """Return how many n-grams so many tokens have."""
+        # Fewer tokens than n have none, not a negative number of them.
         return (lengths - self.order + 1).clamp(min=0)

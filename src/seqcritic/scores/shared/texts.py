@@ -59,7 +59,9 @@ class TextScore(Score):
     def score(self, batch: Scorable) -> Tensor:
         """R(Ŷ) [B]; what stands more than once in the batch is compared once."""
         rows = self._rows(batch)
+        # What nothing is worth is subtracted, so that the empty prediction scores 0, as every score's does.
         empty = [row._replace(prediction="") for row in rows]
+        # A dict keeps the order, where a set of texts has another in every process: a function sees the same lists.
         different = list(dict.fromkeys(each for pair in zip(empty, rows, strict=True) for each in pair))
         known = dict(zip(different, self.values(different), strict=True))
         gains = [known[row] - known[nothing] for row, nothing in zip(rows, empty, strict=True)]
@@ -74,6 +76,7 @@ class TextScore(Score):
             return batch.reference_lengths[:, 0].clamp(min=1).double()
         if not self.counts_errors:
             return super().reward_unit(batch)
+        # Of an empty reference nothing has no errors; sums divide by this, so that it is at least 1.
         errors = self.values([row._replace(prediction="") for row in self._rows(batch)])
         return torch.tensor([max(-each, 1.0) for each in errors], dtype=torch.float64)
 
