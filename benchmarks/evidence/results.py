@@ -6,11 +6,11 @@
 A page has what is made here between two marks, `<!-- KIND -->` or `<!-- KIND FILE -->` and `<!-- end -->`, FILE below
 docs/results. Kinds: `headlines`, `spelling` and `translation` stand over several files; `table` shows a comparison,
 `ablation` an ablation, `gradients` a diagnosis, `errors` its squared errors with several samples, `estimators` all of
-one checkpoint, `trials` runs that were tried, `trial-means` their means over seeds, `samples` what their samples
-returned, `token-values` what critics know of tokens, `enumeration` measured figures beside exact ones, `pronunciation`
-error rates of words and phonemes. Pictures go to docs/images, named after the files they come from: the curves of every
-comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every token-values.json, and every
-enumeration.json. headline.json tells of every study, method and search in one list.
+one checkpoint, `trials` runs that were tried, `trial-means` their means over seeds, `rates` those that a study chose
+from, `samples` what samples returned, `token-values` what critics know of tokens, `enumeration` measured figures beside
+exact ones, `pronunciation` error rates of words and phonemes. Pictures go to docs/images, named after the files they
+come from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
+token-values.json, and every enumeration.json. headline.json tells of every study, method and search in one list.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ OF_ONE_FILE = {
     "estimators": tables.estimators,
     "trials": tables.trials,
     "trial-means": tables.trial_means,
+    "rates": tables.rates,
     "samples": tables.samples,
     "token-values": tables.token_values,
     "pronunciation": tables.pronunciation,

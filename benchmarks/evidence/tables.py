@@ -216,6 +216,22 @@ def trial_means(path: Path) -> str:
     return _table(("tried", "method", "seeds", "best on valid, mean", "last on valid, mean", "best, by seed"), rows)
 
 
+def rates(path: Path) -> str:
+    """Return one line for each row of a league: what seed 1 reached on validation at each rate."""
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    names = tuple(rows[0]["valid"])
+    cells = [
+        (
+            each["row"],
+            f"{each['cost']:.2f}×",
+            format_count(each["updates"]),
+            *(_marked(format_score(each["valid"][name]), name == each["chosen"]) for name in names),
+        )
+        for each in rows
+    ]
+    return _table(("row", "cost per update", "updates", *(f"valid at {name}" for name in names)), cells)
+
+
 def samples(path: Path) -> str:
     """Return one line for each run of a file of trials that learnt from samples: what they returned, and what for."""
     rows = [
@@ -263,6 +279,10 @@ def pronunciation(path: Path) -> str:
         for each in json.loads(path.read_text(encoding="utf-8"))["rows"]
     ]
     return _table(("system", "search", "WER ↓", "PER ↓", "WER of the seeds", "PER of the seeds"), rows)
+
+
+def _marked(text: str, chosen: bool) -> str:
+    return f"**{text}**" if chosen else text
 
 
 def _change(critic: dict[str, float], end: str) -> str:
