@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+# For type checkers and editors alone; when the package runs, `__getattr__` below imports what is asked for.
 if TYPE_CHECKING:
     from seqcritic.analysis.diagnose import diagnose
     from seqcritic.analysis.inspect import inspect
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
+# The same names again, as text: nothing has to be imported to know where they are.
 _MODULES = {
     "Actor": "contracts.actor",
     "Batch": "contracts.batch",
@@ -140,7 +142,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use: torch takes seconds to load and help should not wait for it."""
     if name == "__version__":
         return version("seqcritic")
-    if name == "losses":
+    if name == "losses":  # a module, not a name in one
         return import_module("seqcritic.methods.losses")
     if name not in _MODULES:
         raise AttributeError(f"module 'seqcritic' has no attribute '{name}'")

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         _require_one_process(options.command)
         code: int = getattr(commands, options.command.replace("-", "_"))(options)
-        sys.stdout.flush()
+        sys.stdout.flush()  # here, where a full disk or a closed pipe still has its line
         return code
     except SilentExit as error:
         return error.exit_code
@@ -39,17 +39,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         complain("interrupted")
-        return 130
+        return 130  # 128 + SIGINT, as shells have it
     except BrokenPipeError:
         discard_output()
-        return 141
+        return 141  # 128 + SIGPIPE: whoever read has seen enough
     except OSError as error:
         discard_output()
         complain(error)
         return UserError.exit_code
     except (MemoryError, RuntimeError) as error:
         if not (lack := lack_of_memory(error)):
-            raise
+            raise  # a fault of ours, with all there is to find it by
         complain(lack)
         return UserError.exit_code
 

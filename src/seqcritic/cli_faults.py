@@ -23,6 +23,7 @@ def complain(fault: object) -> None:
 def discard_output() -> None:
     """Send what is left to print nowhere: Python would complain of it again on its way out."""
     with open(os.devnull, "w") as nowhere:
+        # The descriptor, not the object: what is in the object's buffer is written there on the way out.
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
@@ -35,7 +36,8 @@ def lack_of_memory(error: Exception) -> str:
 
 def unknown_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> str:
     """Return what is wrong with the name of the command, if anything is, with the name that was meant."""
-    given = next(iter(arguments), "-")
+    given = next(iter(arguments), "-")  # none at all is argparse's to tell
+    # Only the subparsers have a dictionary; argparse has no public way to ask for their names.
     known = [name for action in parser._actions if isinstance(action.choices, dict) for name in action.choices]
     if given.startswith("-") or given in known:
         return ""
@@ -59,7 +61,7 @@ def fraction(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = 0.0
+        value = 0.0  # refused below
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
     return value

@@ -61,6 +61,7 @@ def compare(options: argparse.Namespace) -> int:
         methods,
         num_seeds=options.seeds,
         out=options.out or f"runs/compare-{settings.name}",
+        # A cluster places runs by itself; here two unless more are asked for, since each takes memory of its own.
         jobs=options.jobs or (MOST_JOBS if options.on else min(2, os.cpu_count() or 1)),
         on=options.on,
         from_scratch=options.from_scratch,
@@ -80,6 +81,7 @@ def evaluate(options: argparse.Namespace) -> int:
     rho = options.rho
     if options.tune_rho:
         rho, scores = tune_length_reward(places, options.beam, options.overrides, options.device, options.refill)
+        # With --json, standard output is one JSON object and nothing else.
         if not options.json:
             print("validation: " + "  ".join(f"rho {value:g}: {score:.2f}" for value, score in scores.items()))
     search = _search(options, rho)
@@ -116,6 +118,7 @@ def predict(options: argparse.Namespace) -> int:
         raise UserError("standard input is closed; give the lines by a pipe or as predict RUN < FILE")
     model = load_model([options.run, *options.others], options.device)
     if options.max_length:
+        # N whatever the source is; the room that the actor has stays as it is.
         model.actor.limits = replace(model.actor.limits, factor=0.0, extra=options.max_length)
     search = _search(options, options.rho)
     set_up_logging()
@@ -130,6 +133,7 @@ def predict(options: argparse.Namespace) -> int:
                 sys.stdout.write(
                     "".join(f"{line}\n" for line in model.predict(lines, search, options.raw, options.margin))
                 )
+            # Into a pipe Python would keep lines back, and who waits for an answer would wait for ever.
             sys.stdout.flush()
             if bar is not None:
                 bar.update(bar.done + len(lines))
@@ -144,6 +148,7 @@ def arriving_lines(descriptor: int) -> Iterator[list[str]]:
     pending = b""
     number = 0
     while True:
+        # Of the descriptor: sys.stdin's own reading waits for more than what has come.
         chunk = os.read(descriptor, CHUNK_BYTES)
         *complete, pending = (pending + chunk).split(b"\n")
         if not chunk and pending:
@@ -159,7 +164,7 @@ def arriving_lines(descriptor: int) -> Iterator[list[str]]:
                 break
         if lines:
             yield lines
-        if fault:
+        if fault:  # after what came before it has been answered
             raise fault
         if not chunk:
             return
@@ -167,7 +172,7 @@ def arriving_lines(descriptor: int) -> Iterator[list[str]]:
 
 def _decode_line(line: bytes, number: int) -> str:
     try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")  # a byte order mark may be first
     except UnicodeDecodeError:
         raise UserError(f"standard input:{number}: not valid UTF-8; convert it, for example with iconv") from None
 
@@ -196,6 +201,7 @@ def report(options: argparse.Namespace) -> int:
     }
 
     beam = options.beam if options.beam > 1 else None
+    # Overrides of where the text is; all else is a path, in any order.
     overrides = [argument for argument in options.runs if argument.startswith("data.") and "=" in argument]
     runs = [Path(argument) for argument in options.runs if argument not in overrides]
     if not runs:
@@ -232,7 +238,7 @@ def playground(options: argparse.Namespace) -> int:
 
 def diagnose(options: argparse.Namespace) -> int:
     """Print bias and variance of the gradient estimators, and write them as a page or as JSON."""
-    _check_outs(options.out)
+    _check_outs(options.out)  # before torch is loaded
     from seqcritic.analysis.diagnose import diagnose as run
     from seqcritic.report.pages import render_diagnosis
     from seqcritic.report.terminal import print_diagnosis
@@ -281,13 +287,14 @@ def prepare(options: argparse.Namespace) -> int:
 def validate(options: argparse.Namespace) -> int:
     """Print the resolved configuration; with --trial, what a run on its text will meet and take."""
     settings = load_recipe(options.recipe, options.overrides)
+    # compare.overrides are of single methods, and only together with the rest can they be told to be wrong.
     for label in settings.compare.methods:
         with_method(settings, label)
     if options.trial:
         from seqcritic.training.preflight import look_ahead
 
         for line in look_ahead(settings):
-            print(line, file=sys.stderr)
+            print(line, file=sys.stderr)  # standard output is the configuration, as a recipe
     elif settings.user_scores:  # torch takes seconds to load
         from seqcritic.training.rewards import check_described_score
 
@@ -334,6 +341,7 @@ def _search(options: argparse.Namespace, rho: float) -> AnySearch:
 
 def _check_search(options: argparse.Namespace) -> None:
     if options.mbr:
+        # `predict` has no --tune-rho, and getattr's default stands in for it.
         for name, default in {"beam": 1, "rho": 0.0, "refill": False, "tune_rho": False}.items():
             if getattr(options, name, default) != default:
                 raise UserError(f"--mbr: samples are drawn, not searched for; leave out --{name.replace('_', '-')}")
@@ -355,6 +363,7 @@ def _check_outs(outs: list[str], endings: Sequence[str] = (".html", ".json")) ->
             known = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
             raise UserError(f"--out: {out}: give a file that ends in {known}")
         try:
+            # Made now: that it can be made is what is to be found out.
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"--out: cannot write {path}: {error.strerror or error}") from None

@@ -53,6 +53,7 @@ def draw_numbers(generator: torch.Generator, num_steps: int, num_rows: int) -> T
     own = torch.Generator().manual_seed(seed)
     shard = generator.shard if isinstance(generator, ShardedGenerator) else None
     if shard is None:
+        # Step after step in memory, [T, B]: a longer draw begins with the numbers of a shorter one.
         return torch.randint(1 << BITS, (num_steps, num_rows), generator=own, device="cpu")
     samples, rest = divmod(num_rows, len(shard))
     assert rest == 0, "rows are whole examples"
@@ -62,7 +63,7 @@ def draw_numbers(generator: torch.Generator, num_steps: int, num_rows: int) -> T
 
 def draw_uniform(generator: torch.Generator, num_steps: int, num_rows: int) -> Tensor:
     """Return float64 numbers [T, B], uniform in [0, 1), on the CPU."""
-    return draw_numbers(generator, num_steps, num_rows).double() / (1 << BITS)
+    return draw_numbers(generator, num_steps, num_rows).double() / (1 << BITS)  # exact: 32 of float64's 53 bits
 
 
 def fork(generator: torch.Generator) -> ShardedGenerator:
@@ -80,6 +81,8 @@ def choose(probabilities: Tensor, numbers: Tensor) -> Tensor:
     less than the whole sum, and equal to no sum that it exceeds, so there is such a token and its weight is not 0. Sums
     of whole numbers are exact: no token of probability 0 is drawn, in any order of summation.
     """
-    sums = (probabilities * SCALE).to(torch.int32).cumsum(dim=1, dtype=torch.int32)
+    sums = (probabilities * SCALE).to(torch.int32).cumsum(dim=1, dtype=torch.int32)  # [B, V]
+    # In int64: about 2³⁰ times a number below 2³² stays below 2⁶³.
     thresholds = sums[:, -1:].to(torch.int64) * numbers[:, None] >> BITS
+    # right: the first sum above the threshold, not one that equals it.
     return torch.searchsorted(sums, thresholds.to(torch.int32), right=True)[:, 0]

@@ -88,7 +88,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         write_synced(temporary, content.encode() if isinstance(content, str) else content)
-        temporary.replace(path)
+        temporary.replace(path)  # atomic: both are in one folder
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
@@ -96,6 +96,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Wait until the disk has what was created, renamed and removed in a folder."""
+    # A folder is a file to fsync too, and renames in it are its content.
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -108,6 +109,7 @@ def acquire_lock(path: Path) -> int:
 
     BlockingIOError where another process holds it.
     """
+    # A file is made for it, and left there: removing it could take the name from under another's lock.
     descriptor = os.open(path, os.O_RDONLY) if path.is_dir() else os.open(path, os.O_CREAT | os.O_RDWR, mode=0o666)
     try:
         # Held by the open file: the kernel lets go of it however the process ends.

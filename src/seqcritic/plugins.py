@@ -24,20 +24,23 @@ def import_plugins(names: Any) -> None:
 
 def import_plugin(name: str) -> ModuleType:
     """Import a module by its dotted name, from the current folder too; a fault is a UserError in one line."""
+    # A path or a relative name, of which import_module would complain in its own words.
     if not all(part.isidentifier() for part in name.split(".")):
         raise UserError(f"plugins: '{name}' names no module; write 'my_methods' for my_methods.py")
     if os.getcwd() not in sys.path:
+        # The path of an installed command begins with the command's folder, not with the current one.
         sys.path.insert(0, os.getcwd())
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
+        # The plugin is there, and a module that it imports is not.
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise UserError(f"plugins: importing '{name}' failed: {error}") from error
         raise UserError(
             f"plugins: no module '{error.name}'; write it without '.py', and start seqcritic in its folder or set "
             "PYTHONPATH to that"
         ) from error
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # a script may end by sys.exit
         raise UserError(f"plugins: importing '{name}' failed: {_in_one_line(error)}") from error
 
 

@@ -40,14 +40,14 @@ def set_up_logging() -> None:
         log.setLevel(logging.INFO)  # the root's level would hide progress from a user's own handler too
     if not log.handlers:
         log.addHandler(Display())
-        log.propagate = False
+        log.propagate = False  # else the root's handlers would say each line again
 
 
 @contextmanager
 def silence() -> Iterator[None]:
     """Let this process say nothing: of several that train one run, the first speaks."""
     before = log.level
-    log.setLevel(logging.CRITICAL + 1)
+    log.setLevel(logging.CRITICAL + 1)  # above every level there is
     try:
         yield
     finally:
@@ -74,6 +74,7 @@ class Display(logging.Handler):
 
     def add(self, bar: Bar) -> bool:
         """Show a bar beneath the others, and return whether there is a terminal to show it in."""
+        # Made anew: standard error may be another than when the handler was made.
         console = Console(file=sys.stderr)
         if sys.stderr is None or not console.is_terminal or console.is_dumb_terminal:
             return False
@@ -89,6 +90,7 @@ class Display(logging.Handler):
     def remove(self, bar: Bar) -> None:
         """Take a bar away, and give the terminal back with the last."""
         with self._changing:
+            # A new list: the display draws from another thread, which may be going through the old one.
             self.bars = [other for other in self.bars if other is not bar]
             if self._live is not None and not self.bars:
                 self._live.stop()
@@ -102,7 +104,7 @@ class Display(logging.Handler):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The bars as they are drawn, their columns aligned."""
-        shown = list(self.bars)
+        shown = list(self.bars)  # bars may come and go meanwhile
         titles = max((cell_len(bar.title) for bar in shown), default=0)
         counts = max((len(bar.count()) for bar in shown), default=0)
         for bar in shown:
@@ -123,7 +125,7 @@ class Bar:
         self.done = self._start = start
         self.news: str = ""
         self.terms: Sequence[str] = ()
-        self._began = self._said = time.monotonic()
+        self._began = self._said = time.monotonic()  # no change of the clock makes it jump
         self._display: Display | None = None
 
     def __enter__(self) -> Bar:
@@ -166,6 +168,7 @@ class Bar:
         """Yield the items and count those that are done with."""
         for item in items:
             yield item
+            # After the yield: whoever asks for the next item is done with this one.
             self.update(self.done + size(item))
 
     def line(self) -> str:
@@ -203,6 +206,7 @@ class Bar:
         title.truncate(title_width, overflow="ellipsis", pad=True)
         text = Text(no_wrap=True, end="\n").append_text(title)
         if self.total is not None and bar_width:
+            # More may be done than was announced.
             full = bar_width if self.total == 0 else min(bar_width, bar_width * self.done // self.total)
             text.append(" ").append(("#" if plain else "━") * full, "bar.complete")
             text.append((" " if plain else "━") * (bar_width - full), "bar.back")
@@ -221,7 +225,7 @@ class Bar:
 
     def _rate(self) -> float:
         seconds = time.monotonic() - self._began
-        return (self.done - self._start) / seconds if seconds else 0.0
+        return (self.done - self._start) / seconds if seconds else 0.0  # what was done before took no time now
 
     def _left(self) -> float | None:
         """Seconds to the end by the rate so far; None where either is unknown."""

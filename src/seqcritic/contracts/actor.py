@@ -72,7 +72,7 @@ class SpecialTokens:
 
     def ordinary(self, num_tokens: int) -> Tensor:
         """The tokens [V'] that an answer may be made of, the unknown one included."""
-        special = {*self.end, self.padding, self.begin}
+        special = {*self.end, self.padding, self.begin}  # a begin of None is no token
         return torch.tensor([token for token in range(num_tokens) if token not in special])
 
 
@@ -98,16 +98,18 @@ class LengthLimits:
         wanted = self._wanted(lengths)
         if self.room is None:
             return wanted
+        # At least one, for the end: a source that fills the room still has an answer, an empty one.
         return torch.minimum(wanted, (self.room - self.source_in_room * lengths).clamp(min=1))
 
     def _wanted(self, lengths: Tensor) -> Tensor:
         if self.factor == int(self.factor):
-            return int(self.factor) * lengths + self.extra
+            return int(self.factor) * lengths + self.extra  # exact on any device
         # On the CPU: not every device has float64, and 1.1 times 10 must not be 10.99999.
         return (self.factor * lengths.cpu().double() + 1e-9).long().to(lengths.device) + self.extra
 
     def signature(self) -> list[str]:
         """The parts of a score's signature that name these limits; none for the usual ones."""
+        # The usual limits go unsaid, so that figures by them have one signature.
         usual = LengthLimits()
         if (self.factor, self.extra) == (usual.factor, usual.extra):
             return []
@@ -210,6 +212,7 @@ class Actor(nn.Module, ABC):
     @property
     def device(self) -> torch.device:
         """Where the weights are, and where what the actor reads must be."""
+        # Asked anew: a network may be moved between two calls.
         return next(self.parameters()).device
 
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Masks | None:
@@ -251,6 +254,7 @@ class Actor(nn.Module, ABC):
             state = self.step(memory, state, tokens[:, step])
             logits.append(self.logits(state))
             views.append(self.view(state))
+        # The logits are the features here, F = V, and `logits_of` hands them on.
         return Packed.of(torch.stack(logits, dim=1), mask), torch.stack(views, dim=1)
 
     def logits_of(self, features: Packed) -> Packed:
@@ -260,7 +264,7 @@ class Actor(nn.Module, ABC):
     def score(self, memory: Memory, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Logits [B, T, V] and views [B, T, H]; entry t belongs to token t given tokens 0..t-1."""
         features, views = self.features(memory, tokens, torch.ones_like(tokens, dtype=torch.bool))
-        return self.logits_of(features).padded(), views
+        return self.logits_of(features).padded(), views  # [N, V] to [B, T, V]
 
     def output_layer(self) -> OutputLayer | None:
         """The linear layer that makes logits of features; None if there is none. Sums over V are fused with it."""
@@ -307,6 +311,7 @@ class SteppingSearcher:
     def start(self) -> Live:
         """One hypothesis for each example, before its first token."""
         state = self.actor.start(self.memory)
+        # Rows are counted in a view: what is in a state or a memory only the actor knows.
         return Live(state, torch.arange(len(self.actor.view(state)), device=self.actor.device))
 
     def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:

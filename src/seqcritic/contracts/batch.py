@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Text = TypeVar("Text")
 EVALUATION_BATCH = 256
-EVALUATION_POSITIONS = 1 << 14
+EVALUATION_POSITIONS = 1 << 14  # of a padded tensor: 256 rows of 64 tokens
 FEATURE_BATCH = 16  # sources that are features: half a minute of sound has a quarter of a million numbers
 ENDS_AND_PADS = SpecialTokens(end=(0,), padding=0)
 """One id that ends an answer and also pads, as our own vocabularies have it."""
@@ -52,10 +52,12 @@ class RawTexts:
     ) -> RawTexts:
         """Return texts that are at hand."""
         return RawTexts(
+            # On the CPU whatever torch's default device is: rows are read as Python's numbers.
             torch.arange(len(sources), device="cpu"),
             lambda rows: [sources[row] for row in rows],
             lambda rows: [references[row] for row in rows],
             decode,
+            # None spares `all_references` its work where no example has a second one.
             encode if any(len(own) > 1 for own in references) else None,
         )
 
@@ -69,12 +71,14 @@ class RawTexts:
 
     def _read(self, read: Callable[[list[int]], list[Text]]) -> list[Text]:
         """Return the texts of the rows; each different row is read once."""
+        # Repeated batches name an example once for each of its samples, and reading may mean a file.
         different, indices = torch.unique(self.rows, return_inverse=True)
         found = read(different.tolist())
         return [found[index] for index in indices.tolist()]
 
     def select(self, rows: Tensor) -> RawTexts:
         """Return those of some examples."""
+        # Rows or a mask from the model's device; the texts' own stay on the CPU.
         return replace(self, rows=self.rows[rows.cpu()])
 
 
@@ -92,6 +96,7 @@ class Batch:
     def of(cls, codec: Codec, sources: Sequence[str], references: Sequence[References]) -> Batch:
         """Return a batch of texts; each source has one reference, or several, of which the first is learnt from."""
         all_references = _paired(sources, references)
+        # The networks learn from the first alone; the others are encoded where a score asks for them.
         encoded = codec.encode_references([own[0] for own in all_references])
         texts = RawTexts.of(list(sources), all_references, codec.decode, codec.encode_references)
         return cls(*codec.encode_sources(sources), *pad(encoded, codec.special), texts)
@@ -106,6 +111,7 @@ class Batch:
     def part(self, first: int, last: int) -> Batch:
         """Return the examples `first` up to, without, `last`, padded no longer than their longest."""
         sources, source_mask, references, reference_mask = (field[first:last] for field in self._fields())
+        # Masks are True from the beginning on, so that the longest row's sum is the width that is needed.
         width, reference_width = int(source_mask.sum(dim=1).max()), int(reference_mask.sum(dim=1).max())
         return Batch(
             sources[:, :width],
@@ -129,8 +135,8 @@ class Batch:
         ]
         most = max(len(row) for row in rows)
         rows = [row + [row[0]] * (most - len(row)) for row in rows]
-        tokens, mask = pad([reference for row in rows for reference in row], special)
-        return tokens.view(len(rows), most, -1), (mask.sum(dim=1) - 1).view(len(rows), most)
+        tokens, mask = pad([reference for row in rows for reference in row], special)  # [B · R, T]
+        return tokens.view(len(rows), most, -1), (mask.sum(dim=1) - 1).view(len(rows), most)  # without ends
 
     def _change(self, change: Callable[[Tensor], Tensor], texts: RawTexts | None) -> Batch:
         sources, source_mask, references, reference_mask = (change(field) for field in self._fields())
@@ -156,13 +162,13 @@ class Batch:
 
 def pad(sequences: Sequence[Sequence[int]], special: SpecialTokens = ENDS_AND_PADS) -> tuple[Tensor, Tensor]:
     """Return the sequences, each closed by an end token, as one padded tensor and its mask."""
-    width = max(len(sequence) for sequence in sequences) + 1
+    width = max(len(sequence) for sequence in sequences) + 1  # and the end
     tokens = torch.full((len(sequences), width), special.padding, dtype=torch.int64)
     lengths = torch.tensor([len(sequence) for sequence in sequences])
     for row, sequence in enumerate(sequences):
         tokens[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.int64)
     tokens[torch.arange(len(sequences)), lengths] = special.end[0]
-    return tokens, torch.arange(width) <= lengths[:, None]
+    return tokens, torch.arange(width) <= lengths[:, None]  # [B, T]; ≤: the end counts
 
 
 def pad_rows(rows: Sequence[Tensor], padding: int = 0) -> tuple[Tensor, Tensor]:
@@ -192,9 +198,10 @@ class EvaluationSet:
         given, all_references = list(sources), _paired(sources, references)
         texts = RawTexts.of(given, all_references, codec.decode, codec.encode_references)
         firsts = codec.encode_references([own[0] for own in all_references])
-        if codec.num_source_tokens == 0:
+        if codec.num_source_tokens == 0:  # features, which are not read before a batch is asked for
             return cls._of_texts(FeatureBatches(codec, given, firsts, texts), given, all_references)
         rows: list[Tensor] = []
+        # In parts: padded to the longest of all, one tensor of the whole set could outgrow the memory.
         for first in range(0, len(given), EVALUATION_BATCH):
             rows += unpadded(*codec.encode_sources(given[first : first + EVALUATION_BATCH]))
         batches = [
@@ -203,6 +210,7 @@ class EvaluationSet:
                 *pad(firsts[first:last], codec.special),
                 texts.select(torch.arange(first, last, device="cpu")),
             )
+            # `row` has its end already, `own` not yet.
             for first, last in _cut([max(len(row), len(own) + 1) for row, own in zip(rows, firsts, strict=True)])
         ]
         return cls._of_texts(batches, given, all_references)
@@ -248,7 +256,7 @@ class FeatureBatches(Sequence[Batch]):
         self._codec, self._sources, self._references, self._texts = codec, sources, references, texts
 
     def __len__(self) -> int:
-        return -(-len(self._sources) // FEATURE_BATCH)
+        return -(-len(self._sources) // FEATURE_BATCH)  # rounded up
 
     @overload
     def __getitem__(self, place: int) -> Batch: ...
@@ -257,6 +265,7 @@ class FeatureBatches(Sequence[Batch]):
     def __getitem__(self, place: int | slice) -> Batch | list[Batch]:
         if isinstance(place, slice):
             return [self[each] for each in range(len(self))[place]]
+        # By a range, which knows negative places and raises the IndexError at which iteration ends.
         first = range(len(self))[place] * FEATURE_BATCH
         last = min(first + FEATURE_BATCH, len(self._sources))
         return Batch(
@@ -268,6 +277,7 @@ class FeatureBatches(Sequence[Batch]):
 
 def text_record(source: str, references: Sequence[str]) -> str:
     """Return what a digest of text reads of a pair."""
+    # Separators of ASCII, which text does not use: no two different pairs read the same.
     return f"{source}\x1e{chr(0x1D).join(references)}\x1f"
 
 
@@ -295,8 +305,10 @@ def _cut(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
     for index, own in enumerate(widths):
         wider = max(width, own)
         size = index - first + 1
+        # A pair that is too long by itself is a batch of its own.
         if size > 1 and (size > EVALUATION_BATCH or size * wider > EVALUATION_POSITIONS):
             yield first, index
+            # This pair made it too large, and begins the next.
             first, wider = index, own
         width = wider
     if widths:

@@ -22,7 +22,7 @@ from seqcritic.contracts.score import ScoreOptions
 from seqcritic.errors import UserError
 from seqcritic.plugins import import_plugin
 
-KIND = "kind"
+KIND = "kind"  # of what is stored: the registered name, or module:Class
 Piece = tuple[str, slice]
 """Part of a raw line as the model takes it, and the part of the prediction for it that counts."""
 
@@ -68,6 +68,7 @@ class Codec(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """What is stored with a model: the content, and the name by which `codec_from_dict` finds the class."""
+        # The name of the class, too, must find it again, so that one inside a function is refused before it is stored.
         return {KIND: self.kind or _place_of(type(self)), **self.content()}
 
     def texts(self, tokens: Tensor) -> list[str]:
@@ -99,6 +100,7 @@ class Codec(ABC):
 
     def digest(self) -> str:
         """A short hash of all that decides ids."""
+        # Sorted: a codec that was read back may have its keys in another order.
         stored = json.dumps(self.to_dict(), sort_keys=True)
         return hashlib.blake2b(stored.encode(), digest_size=12).hexdigest()
 
@@ -131,6 +133,7 @@ def codec_from_dict(stored: Any) -> Codec:
     found = _import_codec(kind) if ":" in kind else CODECS.find(kind)
     try:
         return found.from_dict(stored)
+    # What `from_dict` stumbles over in a file that somebody changed.
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"the stored codec '{kind}' is damaged: {error!r}") from None
 
@@ -139,9 +142,10 @@ def _import_codec(kind: str) -> type[Codec]:
     module, _, path = kind.partition(":")
     try:
         found: Any = import_plugin(module)
-        for name in path.split("."):
+        for name in path.split("."):  # a class may stand inside another
             found = getattr(found, name)
     except UserError as error:
+        # The setting that the message names is not where this module was named.
         raise UserError(f"the codec '{kind}' of the model: {str(error).removeprefix('plugins: ')}") from None
     except AttributeError as error:
         raise UserError(f"the codec '{kind}' of the model: {error}") from None

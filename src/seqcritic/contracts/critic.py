@@ -112,6 +112,7 @@ class Critic(nn.Module, ABC):
 
     def step(self, memory: Memory, state: State, tokens: Tensor, views: Tensor) -> State:
         """The state after consuming tokens [B], with the actor's views [B, H] of what follows them."""
+        # The new token goes before the stand-in, which stays last: [B, t] becomes [B, t + 1].
         known = torch.cat([state.tokens[:, :-1], tokens[:, None], state.tokens[:, -1:]], dim=1)
         return Prefix(known, torch.cat([state.views, views[:, None]], dim=1))
 
@@ -120,6 +121,7 @@ class Critic(nn.Module, ABC):
         # The whole prefix is read again at every step: right for any critic, slow for long answers.
         everywhere = torch.ones_like(state.tokens, dtype=torch.bool)
         found = self.masked_values(memory, state.tokens, state.views, everywhere, columns)
+        # Of [B, t, V] only the last step is new.
         return Values.of_rows(found.packed.padded()[:, -1], found.columns)
 
     def attention(self, memory: Memory, tokens: Tensor, actor_states: Tensor) -> Tensor | None:

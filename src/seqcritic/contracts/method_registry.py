@@ -47,7 +47,9 @@ METHODS: Registry[Method] = Registry(
 
 def register_method(method: Registered) -> Registered:
     """Make a method known by its `name`; written as a decorator above its class."""
+    # Of its own: an inherited name would be that of the method it builds on.
     name = vars(method).get("name")
+    # The name becomes a section's key with _ for -, and part of labels with +likelihood and of folders.
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise ValueError(
             f"{method.__qualname__}.name: a method's own name is small letters, digits and single hyphens, not {name!r}"

@@ -58,6 +58,7 @@ class Networks:
 
     def named(self) -> dict[str, nn.Module]:
         """Return the networks that exist, by name."""
+        # None is left out, and `others`, which is a dictionary.
         known = {name: network for name, network in vars(self).items() if isinstance(network, nn.Module)}
         return known | self.others
 
@@ -97,6 +98,7 @@ def copy_network(network: Network) -> Network:
         # What a network makes anew, tables of positions for example, is shared too; what is stored is a copy's own.
         stored = network.state_dict()
         shared |= {id(buffer): buffer for name, buffer in network.named_buffers() if name not in stored}
+    # As deepcopy's memo: what is found in it by its id counts as copied already.
     return copy.deepcopy(network, shared)
 
 
@@ -106,7 +108,7 @@ def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
 
     Buffers, such as running means or tables, are copied as they are.
     """
-    ours, theirs = trained_weights(target), trained_weights(online)
+    ours, theirs = trained_weights(target), trained_weights(online)  # in one order: the target is a copy
     # All weights in two calls: one by one, small tensors would cost more in calls than in arithmetic.
     torch._foreach_mul_(ours, 1 - rate)
     torch._foreach_add_(ours, theirs, alpha=rate)

@@ -93,16 +93,18 @@ class OwnCriticSettings(CriticSettings):
 
 def part_settings(values: Any, registry: Registry[Any], base: type[Part], own: type[Part]) -> Part:
     """Validate the section of a part by the settings class of its kind, or by `own` if the kind has none."""
-    if isinstance(values, base):
+    if isinstance(values, base):  # validated already
         return values
     kind = values.get("kind", base.model_fields["kind"].default) if isinstance(values, dict) else None
     if not isinstance(kind, str):
         return own.model_validate(values)  # refuses it in its own words
+    # Not imported: settings are read where the class may be missing, and `part_class` says so when it is needed.
     if ":" in kind or kind == OBJECT:
         return own.model_validate(values)
     if kind not in registry.names():
         known = f"known: {', '.join(registry.names())}, module:Class"
         raise ValueError(f"{registry.setting}: unknown kind '{kind}'{registry.nearest(kind)}; {known}")
+    # A registered class without settings takes the arguments of its constructor, as a class of one's own does.
     section: type[Part] = registry.find(kind).Settings or own
     return section.model_validate(values)
 
@@ -118,6 +120,7 @@ def part_class(registry: Registry[Kind], kind: str) -> type[Kind]:
         return registry.find(kind)
     module, _, name = kind.partition(":")
     if os.getcwd() not in sys.path:
+        # The path of an installed command begins with the command's folder, not with the current one.
         sys.path.insert(0, os.getcwd())
     try:
         found = import_module(module)
@@ -137,7 +140,9 @@ def construct(kind: type[Kind], arguments: dict[str, Any], generator: torch.Gene
     """Return an object of a user's own class. Its weights follow from the run's seed, by torch's own generator."""
     import torch
 
+    # A user's layers draw from torch's global generator, which must be afterwards as it was before.
     with torch.random.fork_rng():
+        # One draw, however many numbers the class takes: what is drawn next does not depend on its size.
         torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator)))
         try:
             return kind(**arguments)
@@ -160,6 +165,7 @@ def describe(part: Any) -> tuple[str, dict[str, Any]]:
     kind = type(part)
     name = f"{kind.__module__}:{kind.__qualname__}"
     arguments: dict[str, Any] | None = part.spec()
+    # Of another process __main__ is another module, and what a function defines is nowhere to be found.
     if arguments is None or kind.__module__ == "__main__" or "<locals>" in name:
         return OBJECT, {"class": name}
     return name, arguments

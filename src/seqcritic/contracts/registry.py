@@ -62,7 +62,7 @@ class Registry(Generic[Kind]):
             if (known.__module__, known.__qualname__) != (found.__module__, found.__qualname__):
                 ours, theirs = (f"{each.__module__}:{each.__qualname__}" for each in (known, found))
                 raise UserError(f"two {self.what}s are called '{name}': {ours} and {theirs}")
-            self._classes[name] = found
+            self._classes[name] = found  # the newer one
             return found
 
         return add
@@ -74,10 +74,11 @@ class Registry(Generic[Kind]):
 
     def all(self) -> dict[str, type[Kind]]:
         """Return all classes, in the order of `names`; everything is imported."""
-        for module in dict.fromkeys(self._own_files().values()):
+        for module in dict.fromkeys(self._own_files().values()):  # several names may share a file
             importlib.import_module(module)
         for name in self._entry_points():
             self._load_entry_point(name)
+        # An alias is a name without a class of its own.
         return {name: self._classes[name] for name in self.names() if name in self._classes}
 
     def nearest(self, name: str) -> str:
@@ -93,6 +94,7 @@ class Registry(Generic[Kind]):
 
     def _load(self, name: str) -> None:
         own, others = self._own_files(), self._entry_points()
+        # Ours first: an installed package cannot put its own class in the place of one of ours.
         if name in own:
             importlib.import_module(own[name])
             assert name in self._classes, f"{own[name]} does not register '{name}', for which it is named"
@@ -114,6 +116,7 @@ class Registry(Generic[Kind]):
             found = entry.load()
             if isinstance(found, type) and found not in self._classes.values():  # a decorator may have done it
                 self.register(name)(found)
+        # Whatever another's code raises on import ends in one line that names the package.
         except Exception as error:
             package = entry.dist.name if entry.dist is not None else entry.value
             fault = " ".join(f"{type(error).__name__}: {error}".split())
@@ -121,6 +124,7 @@ class Registry(Generic[Kind]):
                 f"the {self.what}s of the installed package '{package}' cannot be loaded ({entry.value}): {fault}; "
                 "mend or uninstall it"
             ) from error
+        # After it has worked, so that one that fails does so whenever it is asked for.
         self._loaded.add(entry)
 
     def _own_files(self) -> dict[str, str]:

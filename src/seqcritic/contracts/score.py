@@ -32,6 +32,7 @@ NO_TEXTS = "score: it reads {} as texts, and the task's batches are made of toke
 
 def all_of(references: References) -> tuple[str, ...]:
     """The references of one example, where there may be one or several."""
+    # A text is a sequence as well, of characters.
     return (references,) if isinstance(references, str) else tuple(references)
 
 
@@ -54,7 +55,7 @@ class Scorable:
     @classmethod
     def of(cls, predictions: Tensor, lengths: Tensor, references: Tensor, reference_lengths: Tensor) -> Scorable:
         """Predictions [B, T] with one reference each [B, U], without texts."""
-        return cls(predictions, lengths, references[:, None], reference_lengths[:, None])
+        return cls(predictions, lengths, references[:, None], reference_lengths[:, None])  # R = 1
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -80,10 +81,11 @@ class Scorable:
 
     def prefixes(self, rows: Tensor, ends: Tensor) -> Scorable:
         """The first `ends` [N] tokens of the predictions `rows` [N]."""
-        chosen = rows.tolist()
+        chosen = rows.tolist()  # texts are found by Python's numbers
         return replace(
             self,
             predictions=self.predictions[rows],
+            # Prefixes are not cut out: a shorter length says where the same row ends.
             lengths=ends,
             references=self.references[rows],
             reference_lengths=self.reference_lengths[rows],
@@ -163,6 +165,7 @@ class Score(ABC):
         """How many decimals a corpus score of this size is printed with."""
         if self.corpus_unit == 100 or value == 0 or not math.isfinite(value):
             return 2 if self.corpus_unit == 100 else 4
+        # 0.01234 has the exponent −2, and so five decimals; very small values are cut at nine.
         return min(max(2, 3 - math.floor(math.log10(abs(value)))), 9)
 
     def reward_unit(self, batch: Scorable) -> Tensor:
@@ -176,6 +179,7 @@ class Score(ABC):
     def prefix_scores(self, batch: Scorable) -> Tensor:
         """R [B, T + 1] of the prefixes of all lengths; those longer than a prediction keep its last score."""
         steps = torch.arange(batch.predictions.shape[1] + 1, device=batch.lengths.device)
+        # [B, T + 1]; ≤, since a prefix may have any length from 0 to the whole.
         mask = steps <= batch.lengths[:, None]
         rows, ends = mask.nonzero(as_tuple=True)
         # All prefixes of all rows in one call: a score of texts may have a price for each call.

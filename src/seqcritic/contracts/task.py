@@ -55,6 +55,7 @@ class Task(ABC):
     def training_sample(self, size: int) -> EvaluationSet:
         """At most so many fixed pairs of those that are trained on: here the first of the stream of seed 0."""
         batch = self.training_batch(0, size, 0)
+        # A stream's batch is only about as large as it was asked to be.
         return EvaluationSet.of_batch(batch.part(0, min(size, len(batch))))
 
     def first_examples(self, size: int) -> list[tuple[str, tuple[str, ...]]]:

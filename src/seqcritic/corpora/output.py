@@ -32,6 +32,7 @@ class OutputFolder:
         self.work = folder / WORK_FOLDER
         self.members = self.work / "members"
         self.sets = self.work / "sets"
+        # Before it is made: one that was there stays, even if it is empty.
         self._is_new = not folder.exists()
         self._lock: int | None = None
 
@@ -54,6 +55,7 @@ class OutputFolder:
     ) -> None:
         try:
             self._tidy()
+            # A download that broke off stays, to be resumed.
             if error is not None and self._is_new and not any(self.folder.iterdir()):
                 self.folder.rmdir()
         finally:
@@ -92,6 +94,7 @@ class OutputFolder:
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())
+        # This decides: a command killed before it leaves nothing, one killed after it has its moves finished.
         partial.rename(self.work / RECORD_FILE)
         self._tidy()
 
@@ -99,6 +102,7 @@ class OutputFolder:
         """Finish what is complete and remove the rest."""
         record = self.work / RECORD_FILE
         if record.exists():
+            # What was moved before a kill is no longer here; the record goes last, for it says that all are there.
             for file in sorted(self.sets.iterdir()):
                 file.replace(self.folder / file.name)
             record.replace(self.folder / RECORD_FILE)

@@ -46,7 +46,7 @@ def prepare(name: str, out: str | Path, source: str | Path | None) -> Prepared:
         if record is not None:
             _check_same(record, corpus, given, output.folder)
             return Prepared(output.folder, record, is_new=False)
-        software = corpus.software()
+        software = corpus.software()  # first, since a library that is missing is known before hours of fetching
         files = given or _fetch(corpus, output.folder / DOWNLOAD_FOLDER)
         described = describe_files(files)
         record = _make_sets(corpus, files, output)
@@ -98,6 +98,7 @@ def _make_sets(corpus: Corpus, source: Source, output: OutputFolder) -> dict[str
         "settings": dict(corpus.settings),
         "counts": counts,
         "expected": {part: size.text for part, size in corpus.sizes.items()},
+        # Told, not refused: sets of another edition are sets still.
         "differing": [part for part, size in corpus.sizes.items() if not size.admits(counts[part])],
         "left_out": built.left_out,
         "notes": built.notes,
@@ -126,6 +127,7 @@ def _addresses(corpus: Corpus) -> list[str]:
 
 
 def _digests(files: list[dict[str, Any]]) -> list[str]:
+    # By content alone: files that were renamed or moved are the same source.
     return sorted(file["sha256"] for file in files)
 
 

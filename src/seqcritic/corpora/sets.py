@@ -18,10 +18,11 @@ class _LineFile:
     def __init__(self, path: Path) -> None:
         self.num_lines = 0
         self._path = path
-        self._digest = hashlib.sha256()
+        self._digest = hashlib.sha256()  # of the text: packed files depend on zlib's version
         self._raw = path.open("wb")
         # No name and no time in the header: equal text makes equal files.
         packed = gzip.GzipFile("", "wb", 6, self._raw, mtime=0) if path.suffix == ".gz" else None
+        # Buffered: a call into gzip for each line would cost more than most lines are worth.
         self._stream = self._raw if packed is None else io.BufferedWriter(packed, 1 << 16)
 
     def write(self, line: str) -> None:
@@ -32,9 +33,11 @@ class _LineFile:
 
     def finish(self) -> dict[str, int | str]:
         """Bring the file to the disk and return what it holds."""
+        # Closing writes gzip's end; the file beneath stays open, since it was handed to gzip.
         if self._stream is not self._raw:
             self._stream.close()
         self._raw.flush()
+        # The record that will speak for this file must not reach the disk before it.
         os.fsync(self._raw.fileno())
         self._raw.close()
         return {
@@ -59,7 +62,7 @@ class Sets:
         self._files: dict[str, _LineFile] = {}
 
     def __enter__(self) -> Sets:
-        self.folder.mkdir(parents=True)
+        self.folder.mkdir(parents=True)  # not exist_ok: never among other sets
         return self
 
     def __exit__(

@@ -88,13 +88,14 @@ def missing_files(source: Source, looked_for: str, others: list[str]) -> UserErr
 def _files_under(root: Path) -> list[Path]:
     """Return the files under a folder, sorted, without hidden ones and without sets this command has prepared."""
     found: list[Path] = []
+    # Unless it is given onerror, os.walk leaves out what it cannot read, without a word.
     for folder, folders, names in os.walk(root, onerror=_raise):
         if RECORD_FILE in names:
-            folders.clear()
+            folders.clear()  # in place, by which os.walk does not go on below
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         found += [Path(folder, name) for name in sorted(names) if not name.startswith(".")]
-    return [path for path in found if path.is_file()]
+    return [path for path in found if path.is_file()]  # no pipes, and no links to what is gone
 
 
 def _raise(error: OSError) -> None:

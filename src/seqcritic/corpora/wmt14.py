@@ -44,6 +44,7 @@ def key_of(name: str) -> str | None:
     plain = name.removesuffix(".gz")
     stem, _, language = plain.rpartition(".")
     pair = _LANGUAGE_PAIR.search(stem)
+    # NAME.de-en.en is the English side of another pair of languages, and no side of ours.
     if language in LANGUAGES and stem and (pair is None or set(pair.groups()) == set(LANGUAGES)):
         return plain
     return _SGM.get(name)
@@ -64,12 +65,13 @@ def build(files: Mapping[str, Path], sets: Sets) -> Built:
     num_kept = 0
     pairs = chain.from_iterable(_pairs(files, name) for name in _training_names(files.keys()))
     for source, target in built.count("training pairs", pairs):
-        source_tokens, target_tokens = source.split(), target.split()
+        source_tokens, target_tokens = source.split(), target.split()  # tokenised already
         fault = FILTER.fault(source_tokens, target_tokens)
         if fault is not None:
             built.leave_out(fault)
             continue
         num_kept += 1
+        # Pairs validate only where the source has no set for it.
         split = "valid" if not valid and is_for_validation(num_kept) else "train"
         sets.write(split, " ".join(source_tokens), " ".join(target_tokens))
     for split, names in (("valid", valid), ("test", test)):
@@ -99,6 +101,7 @@ def _training_names(keys: AbstractSet[str]) -> list[str]:
 
 def _first_complete(groups: tuple[tuple[str, ...], ...], keys: AbstractSet[str]) -> list[str]:
     complete = _complete_names(keys)
+    # The first group of which there is anything; one without its other half is told in the notes.
     return next((found for group in groups if (found := [name for name in group if name in complete])), [])
 
 

@@ -31,6 +31,7 @@ class ArrayStore:
         """Return an array, mapped and not to be written to; None where it is absent or damaged."""
         path = self._path(name)
         try:
+            # The header says how long the array is: the digest behind it is not mapped.
             found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
             if name not in self._known:
                 with path.open("rb") as stream:
@@ -38,6 +39,7 @@ class ArrayStore:
                     if stream.read() != _digest(found):
                         return None
                 self._known.add(name)
+        # What np.load and the seek raise for a file that is absent, cut short or empty.
         except (OSError, ValueError, EOFError):
             return None
         return found

@@ -39,10 +39,13 @@ def align(source: str, prediction: str, by_place: bool = True) -> list[str]:
     if by_place and len(source) == len(prediction):
         return list(prediction)
     starts = [0] * (len(source) + 1)
+    # A character's entry ends where the next one's begins, so that beginnings are all there is to find.
     for step in Levenshtein.opcodes(source, prediction):
         kept = step.tag in ("equal", "replace")
         for offset in range(step.src_end - step.src_start):
+            # Dropped characters all begin at one place, and so have nothing between them.
             starts[step.src_start + offset] = step.dest_start + offset * kept
+    # What was added before the first character or behind the last one belongs to these.
     starts[0], starts[-1] = 0, len(prediction)
     return [prediction[start:end] for start, end in pairwise(starts)]
 
@@ -57,6 +60,7 @@ def restore(line: str, written: Sequence[str], table: dict[int, str], changes_le
     before, originals, after = read_originals(line, table)
     pairs = zip(originals, _in_capitals(originals), written, strict=True)
     place = _rewrite if changes_length else _replace
+    # The normal form has no white space at its ends, so that the model was never asked about it.
     return before + "".join(place(original, capital, entry) for original, capital, entry in pairs) + after
 
 
@@ -69,7 +73,7 @@ def read_originals(line: str, table: dict[int, str]) -> tuple[str, list[Original
         if normal == " ":
             blank += character
             continue
-        if originals and blank:
+        if originals and blank:  # a run of white space is one space of the normal form
             originals.append(Original(blank, fixed=False))
         elif blank:
             before = blank
@@ -102,9 +106,10 @@ def _in_capitals(originals: Sequence[Original]) -> list[bool]:
     """Tell of every character whether its word is in capitals, two at least: then a digit becomes a capital too."""
     flags: list[bool] = []
     word: list[str] = []
-    for original in [*originals, Original(" ", fixed=False)]:
+    for original in [*originals, Original(" ", fixed=False)]:  # a last space, by which the last word ends
         word.append(original.text)
         if original.text.isspace():
+            # Digits and marks are in no case: A.B. is in capitals by its letters.
             cased = [character for character in "".join(word) if character.lower() != character.upper()]
             flags += [len(cased) > 1 and "".join(cased).isupper()] * len(word)
             word = []

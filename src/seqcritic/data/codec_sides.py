@@ -10,7 +10,7 @@ from seqcritic.contracts.codec import Codec
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.tokens import Encoder
 
-FEATURES_AT_ONCE = 16
+FEATURES_AT_ONCE = 16  # in memory; the codec keeps them elsewhere
 
 
 def sides_of(codec: Codec) -> tuple[Encoder, Encoder]:
@@ -42,6 +42,7 @@ class _Features:
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
         for first in range(0, len(lines), FEATURES_AT_ONCE):
             self._codec.encode_sources(lines[first : first + FEATURES_AT_ONCE])
+        # One token, so that the filter by lengths and the order by buckets see each source alike.
         return [[0]] * len(lines)
 
     def to_dict(self) -> dict[str, Any]:

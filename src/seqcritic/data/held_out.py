@@ -12,5 +12,6 @@ def held_out_for(source: str, shares: Mapping[str, float]) -> str:
     for split, share in shares.items():
         if place < share:
             return split
+        # The splits lie side by side in [0, 1): a share that is given to a later one moves none of an earlier.
         place -= share
     return "train"

@@ -38,11 +38,12 @@ class PackedRowsWriter:
         self._offsets = offsets
         self._dtype = dtype
         self._total = 0
-        offsets.write(bytes(OFFSET_BYTES))
+        offsets.write(bytes(OFFSET_BYTES))  # where the first sequence begins: 0
 
     def add(self, sequences: Sequence[Sequence[int]]) -> None:
         """Write some sequences."""
         lengths = np.fromiter((len(sequence) for sequence in sequences), np.int64, len(sequences))
+        # Each end is the next sequence's beginning: one offset a sequence, and the first.
         ends = self._total + np.cumsum(lengths)
         flat = np.fromiter(chain.from_iterable(sequences), self._dtype, int(lengths.sum()))
         self._tokens.write(flat.tobytes())
@@ -75,6 +76,7 @@ class PackedRows:
         closed = lengths if end is None else lengths + 1
         columns = np.arange(int(closed.max()))
         ids = np.full((len(chosen), len(columns)), padding, np.int64)
+        # A mask is assigned row after row, the order in which `flat_positions` lists the tokens.
         ids[columns < lengths[:, None]] = self.tokens[flat_positions(self.starts[chosen], lengths)]
         if end is not None:
             ids[np.arange(len(chosen)), lengths] = end
@@ -104,6 +106,7 @@ class MappedPackedRows:
         for piece in self._pieces(chosen):
             starts[piece] = self.offsets[chosen[piece]]
             ends[piece] = self.offsets[chosen[piece] + 1]
+        # Before anything is allocated: a damaged offset may stand for terabytes.
         if bool(((starts < 0) | (ends < starts) | (ends > len(self.tokens))).any()):
             raise ValueError("the offsets do not fit the tokens")
         lengths = ends - starts
@@ -115,7 +118,7 @@ class MappedPackedRows:
 
     def _pieces(self, chosen: npt.NDArray[np.int32]) -> Iterator[Integers]:
         """Yield the positions in `chosen` some at a time in the order of the file, for neighbours share pages."""
-        in_order = np.argsort(chosen)
+        in_order = np.argsort(chosen)  # results stand by their positions, so the order of reading is free
         for first in range(0, len(chosen), SEQUENCES_BETWEEN_RELEASES):
             yield in_order[first : first + SEQUENCES_BETWEEN_RELEASES]
             self._release()
@@ -130,6 +133,7 @@ class MappedPackedRows:
 def flat_positions(starts: Integers, lengths: Integers) -> Integers:
     """Return start, start + 1, … of each sequence, one after the other."""
     before = np.cumsum(lengths) - lengths
+    # Counting on through all sequences, each moved from where it comes in the result to where it starts.
     all_places: Integers = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
     return all_places
 

@@ -137,7 +137,7 @@ class PairsTask(Task):
         for place, pair in enumerate(self._read_training("choosing training pairs to evaluate on")):
             if len(pairs) == len(positions):
                 break
-            if place < positions[len(pairs)]:
+            if place < positions[len(pairs)]:  # not yet the next of the spread
                 continue
             source, target = self._vocabularies
             [given], [wanted] = source.encode_all([pair.source]), target.encode_all([pair.target])
@@ -195,7 +195,7 @@ class PairsTask(Task):
         source, target = self._vocabularies
         num_tokens = len(source), len(target)
         texts = RawTexts(
-            torch.arange(0),
+            torch.arange(0),  # each batch brings its own rows
             lambda rows: [source for source, _ in self._raw_pairs.read_texts(rows)],
             lambda rows: [targets for _, targets in self._raw_pairs.read_texts(rows)],
             self.codec.decode,
@@ -290,7 +290,7 @@ class PairsFromFiles(PairsTask):
     def _require(self, split: str) -> None:
         """Refuse a split that is not there."""
         if self._is_held_out(split):
-            split = "train"
+            split = "train"  # whose pairs it is a share of
         if self._in_dataset(split):
             self._dataset(split)
         else:
@@ -340,13 +340,13 @@ class PairsFromFiles(PairsTask):
         described: dict[str, Any] = {side: chosen.model_dump(mode="json") for side, chosen in tokens.items()}
         for side, chosen in tokens.items():
             if chosen.file is not None:
-                described[side]["file"] = self._signature(chosen.file, f"data.{side}_tokens.file")
+                described[side]["file"] = self._signature(chosen.file, f"data.{side}_tokens.file")  # more than its name
         path = self._cache_folder() / f"vocabularies-{key_of([RULES_VERSION, self._signatures, described])}.json"
         try:
             cached: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if cached.pop("digest") == key_of(cached):
+            if cached.pop("digest") == key_of(cached):  # popped first: it is of the rest
                 return TextCodec.from_dict(cached)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):  # absent, or damaged: learnt again
             pass
         learnt = self._learn_vocabularies()
         content = learnt.content()

@@ -64,6 +64,7 @@ def pairs(
     given = {"train": train, "valid": valid, "test": test}
     fields = (source, target)
     splits = {split: read_given(found, split, fields) for split, found in given.items() if found is not None}
+    # Training chooses its best actor by it; test may be missing.
     if "valid" not in splits:
         splits["train"], splits["valid"] = hold_out(splits["train"])
     return PairsInMemory(splits, settings, codec)
@@ -120,13 +121,16 @@ def hold_out(given: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         by_source[pair.source].append(pair)
     # A reference that is empty cannot be scored against.
     groups = [own for own in by_source.values() if all(text.strip() for pair in own for text in pair.targets)]
+    # One source has to be left to train on.
     if len(by_source) < 2 or not groups:
         raise UserError("valid: no pairs given, and none of train can be held out; pass valid=…")
+    # By hash, not by place: pairs that are added come anywhere in the order, and those chosen mostly stay.
     groups.sort(key=lambda own: hashlib.blake2b(own[0].source.encode(), digest_size=8).digest())
     wanted = max(1, min(MOST_HELD_OUT, round(HELD_OUT * len(given))))
     chosen: set[str] = set()
     num_chosen = 0
     for own in groups:
+        # A source with too many pairs is passed over; a later one may fit.
         if num_chosen + len(own) <= wanted:
             chosen.add(own[0].source)
             num_chosen += len(own)
@@ -187,7 +191,7 @@ def _validated(**given: Any) -> TranslationSettings:
     except ValidationError as error:
         fault = error.errors()[0]
         if fault["type"] == "value_error":
-            raise UserError(str(fault["ctx"]["error"]).removeprefix("data.")) from None
+            raise UserError(str(fault["ctx"]["error"]).removeprefix("data.")) from None  # arguments, not settings
         key = ".".join(map(str, fault["loc"]))
         if fault["type"] == "extra_forbidden":
             known = ", ".join(TokenSettings.model_fields)

@@ -112,6 +112,7 @@ def _format_of(path: str, setting: str) -> str:
 
 
 def _read_two_files(source: str, target: str, key: str) -> Iterator[Pair]:
+    # Where one file is shorter, every pair from some line on would be wrong, or lost without a word.
     lines = zip_longest(read_lines(source, f"{key}.source"), read_lines(target, f"{key}.target"))
     for number, (ours, theirs) in enumerate(lines, start=1):
         if ours is None or theirs is None:
@@ -125,6 +126,7 @@ def _read_two_files(source: str, target: str, key: str) -> Iterator[Pair]:
 
 def _read_tsv(path: str, setting: str) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(path, setting), start=1):
+        # No quotes as in CSV: a .tsv of sentences has their quotation marks as they are.
         columns = line.split("\t")
         if len(columns) != 2:
             found = f"{len(columns)} columns between tabs, not the two of source and target"
@@ -135,6 +137,7 @@ def _read_tsv(path: str, setting: str) -> Iterator[Pair]:
 def _read_sounds(folder: str, setting: str) -> Iterator[Pair]:
     for sound, text in sounds_with_texts(folder, setting):
         heard = " ".join(line.strip() for line in read_lines(text, setting))
+        # As paths in tables are told: `locate_sound` joins both again.
         yield Pair(os.path.relpath(sound, os.path.dirname(text)), heard, text, 1)
 
 
@@ -152,6 +155,7 @@ def read_rows(rows: Iterable[Numbered], columns: ColumnSettings, place: str, pat
         )
         if is_sound(given):
             given = sound_path(given, where)
+        # An empty list is no list of references: it is refused as not a text.
         targets = wanted if isinstance(wanted, list) and wanted else [wanted]
         if not all(map(is_text, (given, *targets))):
             raise UserError(f"{where}: {fault}")
@@ -160,7 +164,7 @@ def read_rows(rows: Iterable[Numbered], columns: ColumnSettings, place: str, pat
 
 def locate_sound(pair: Pair, place: str) -> Pair:
     """Return a pair whose source is a file of its own right: a path in a table is told from the table's folder."""
-    path = os.path.join(os.path.dirname(pair.path), pair.source)
+    path = os.path.join(os.path.dirname(pair.path), pair.source)  # a path from the root stays as it is
     if not os.path.isfile(path):
         raise UserError(f"{place}: no sound {path}; check the path, which is told from the file's folder")
     return pair._replace(source=path)

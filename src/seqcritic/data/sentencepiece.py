@@ -51,11 +51,13 @@ def read_sentencepiece(content: bytes) -> Tokenizer:
     trainer, normaliser = _section(fields, TRAINER), _section(fields, NORMALISER)
     if trainer.get(SPACE_AS_SUFFIX):
         raise ValueError("a model with spaces after words is not supported")
+    # Ids are places in this list, not the model's own: ours stand for its begin and end.
     used = [piece for piece in pieces if piece.type not in (PieceType.CONTROL, PieceType.UNUSED)]
-    kind = trainer.get(MODEL_TYPE, UNIGRAM)
+    kind = trainer.get(MODEL_TYPE, UNIGRAM)  # fields with their default value may not be written
     if kind not in (UNIGRAM, BPE):
         raise ValueError("a model of words or characters is not supported")
     tokenizer = Tokenizer((_unigram if kind == UNIGRAM else _bpe)(used, bool(trainer.get(BYTE_FALLBACK, 0))))
+    # Taken whole wherever they stand, before the model cuts up the rest.
     tokenizer.add_tokens([piece.text for piece in used if piece.type is PieceType.USER_DEFINED])
     steps: list[normalizers.Normalizer] = []
     if mapped := normaliser.get(CHARACTER_MAP):
@@ -69,6 +71,7 @@ def read_sentencepiece(content: bytes) -> Tokenizer:
     scheme = "always" if normaliser.get(ADDS_SPACE, 1) else "never"
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, prepend_scheme=scheme, split=within_words)
     tokenizer.decoder = decoders.Sequence(
+        # Strip takes away the one space that was put before the line's first word.
         [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
     return tokenizer
@@ -85,6 +88,7 @@ def _bpe(pieces: list[Piece], byte_fallback: bool) -> models.Model:
     merges: list[tuple[str, str]] = []
     for piece in sorted(pieces, key=lambda piece: -piece.score):
         if piece.type is PieceType.NORMAL:
+            # The file has no merges: any two pieces that make this one may have been it.
             halves = [(piece.text[:cut], piece.text[cut:]) for cut in range(1, len(piece.text))]
             merges += [(left, right) for left, right in halves if left in numbers and right in numbers]
     unknown = next((piece.text for piece in pieces if piece.type is PieceType.UNKNOWN), None)
@@ -116,6 +120,7 @@ def _fields(content: bytes) -> Iterator[tuple[int, Value]]:
         if key & 7 == BYTES:
             size, place = _varint(content, place)
         else:
+            # Of an unknown kind the size is not known; the whole content never fits, and the file is refused.
             size = {EIGHT_BYTES: 8, FOUR_BYTES: 4}.get(key & 7, len(content))
         if place + size > len(content):
             raise ValueError("it ends too early")
@@ -133,5 +138,5 @@ def _varint(content: bytes, place: int) -> tuple[int, int]:
         place += 1
         number |= (byte & 127) << shift
         shift += 7
-        if byte < 128:
+        if byte < 128:  # without the eighth bit it is the last
             return number, place

@@ -45,6 +45,7 @@ def sound_path(sound: Mapping[str, Any], place: str) -> str:
         return str(sound["path"])
     if content is None:
         written = io.BytesIO()
+        # As floats: the usual 16 bits would round the samples.
         _library().write(
             written, np.asarray(sound["array"], np.float32), int(sound["sampling_rate"]), "FLOAT", format="WAV"
         )
@@ -82,16 +83,21 @@ def resample(samples: Samples, own_rate: int, rate: int) -> Samples:
     """
     if own_rate == rate:
         return samples
+    # In lowest terms: after `own` samples, and `new` made of them, the filters begin again.
     common = math.gcd(own_rate, rate)
     own, new = own_rate // common, rate // common
+    # The lower of both rates: downwards, frequencies that the new one cannot hold would be mirrored.
     cutoff = PASSED * min(own, new)
     width = math.ceil(ZERO_CROSSINGS * own / cutoff)
     times = torch.arange(-width, width + own, dtype=torch.float64)[None] / own
-    phases = torch.arange(new, dtype=torch.float64)[:, None] / new
+    phases = torch.arange(new, dtype=torch.float64)[:, None] / new  # of the `new` samples in a period
     offsets = (times - phases) * cutoff
+    # Hann's window as cos²; clamped, it stays 0 beyond its ends.
     window = torch.cos(offsets.clamp(-ZERO_CROSSINGS, ZERO_CROSSINGS) * math.pi / ZERO_CROSSINGS / 2).square()
     kernels = (torch.sinc(offsets) * window * (cutoff / own)).float()[:, None]  # [phases, 1, width]
+    # Silence before and after, and enough of it for a last period that the sound does not fill.
     padded = pad(torch.from_numpy(samples)[None, None], (width, width + own))
+    # [phases, periods] to samples in their order in time.
     found = conv1d(padded, kernels, stride=own)[0].t().reshape(-1)
     resampled: Samples = found[: math.ceil(len(samples) * new / own)].numpy()
     return resampled

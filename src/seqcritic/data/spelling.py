@@ -55,6 +55,7 @@ class SpellingTask(Task):
                 settings.minimum_length,
                 at_words=split == "train" and settings.windows == "words",
             )
+            # Shorter windows alone would pass, and a model of L characters would never see L of them.
             if windows.num_full == 0:
                 raise UserError(
                     f"data.{split}: no sentence of {', '.join(self._paths(split))} has {settings.length} "
@@ -94,6 +95,7 @@ class SpellingTask(Task):
         if limit is not None and limit < len(windows):
             # An even spread over the files rather than their beginning.
             chosen = np.unique(np.linspace(0, len(windows) - 1, limit).round().astype(np.int64))
+        # One for all batches: each goes on where the noise of the one before it ended.
         generator = torch.Generator().manual_seed(derive_seed(self.settings.evaluation_seed, split))
         batches = [
             self._with_texts(windows.examples(chosen[first : first + EVALUATION_BATCH], self._noise, generator))
@@ -110,7 +112,7 @@ class SpellingTask(Task):
         sources, references = batch.sources, batch.references
         texts = RawTexts(
             torch.arange(len(batch), device="cpu"),
-            lambda rows: self.codec.texts(sources[rows]),
+            lambda rows: self.codec.texts(sources[rows]),  # of the batch as it was drawn, on the CPU
             lambda rows: [(text,) for text in self.codec.texts(references[rows])],
             self.codec.decode,
         )
@@ -125,6 +127,7 @@ class SpellingTask(Task):
         settings = self.settings
         noise = f"{settings.noise}"
         if settings.typing is not None:
+            # Too many numbers for a signature: a hash of them tells whether two are the same.
             noise = f"typing.{hashlib.blake2b(settings.typing.model_dump_json().encode(), digest_size=4).hexdigest()}"
         drawn = [f"L:{settings.length}", f"noise:{noise}", f"evaluation_seed:{settings.evaluation_seed}"]
         return [f"text:{self.windows(split).fingerprint()[:8]}", *drawn]

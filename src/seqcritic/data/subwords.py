@@ -39,13 +39,16 @@ class SubwordVocabulary:
         self.kind = kind
         self.lowercase = lowercase
         self._tokenizer = tokenizer
+        # A given file may have been stored with either, and lines would come back cut or filled up.
         tokenizer.no_padding()
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # else it would find their names in the text
+        # Our ids follow the order of its own, without those that are left out.
         by_number = sorted((number, piece) for piece, number in tokenizer.get_vocab().items())
         left_out = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special}
         kept = [(number, piece) for number, piece in by_number if number not in left_out | {_unknown_of(tokenizer)}]
         self._ids = {number: ours for ours, (number, _) in enumerate(kept, start=NUM_SPECIAL)}
+        # As those learnt here, to which no decoder is given; a file's own decoder is taken as it is.
         writes_bytes = isinstance(tokenizer.pre_tokenizer, pre_tokenizers.ByteLevel) and tokenizer.decoder is None
         self._decoder = decoders.ByteLevel() if writes_bytes else tokenizer.decoder
         pieces = [piece for _, piece in kept]
@@ -61,6 +64,7 @@ class SubwordVocabulary:
     def encode_all(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the ids of many raw lines."""
         clean = [_clean(line, self.lowercase) for line in lines]
+        # Fast: without the places of the pieces in the text, which nobody asks for.
         encodings = self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)
         id_of = self._ids.get
         return [[id_of(number, UNKNOWN) for number in encoding.ids] for encoding in encodings]
@@ -107,10 +111,12 @@ def learn_subwords(lines: Iterable[str], settings: TokenSettings) -> SubwordVoca
     """Return the subwords of a text, which is read once."""
     assert settings.size is not None
     tokenizer = Tokenizer(models.BPE())
+    # The line's first word gets a space too, and so the same pieces as inside a line.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     trainer = trainers.BpeTrainer(
         vocab_size=settings.size,
         min_frequency=settings.minimum_count,
+        # All 256 bytes, seen or not, so that no text is unknown; sorted, since the library's order is by chance.
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
@@ -158,6 +164,7 @@ def read_tokenizer(settings: TokenSettings, setting: str) -> SubwordVocabulary:
             f"of unigrams or BPE ({str(error).splitlines()[0]})"
         ) from None
     normaliser = tokenizer.normalizer
+    # References would keep their capitals in the score, which no prediction could match.
     if normaliser is not None and "a" in normaliser.normalize_str("A") and not settings.lowercase:
         raise UserError(f"{setting}.lowercase: the tokenizer {path} writes all in lower case; set it true")
     return SubwordVocabulary(tokenizer, settings.lowercase, "tokenizer")
@@ -185,5 +192,6 @@ def _clean(line: str, lowercase: bool) -> str:
 
 def _as_piece(text: str) -> str:
     """Return a text in the characters by which the tokenizer writes its bytes."""
+    # Without the regex the text stays one piece, whatever it holds.
     ((piece, _),) = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(text)
     return str(piece)

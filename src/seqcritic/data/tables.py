@@ -35,6 +35,7 @@ def read_jsonl(path: str, setting: str) -> Iterator[Numbered]:
 
 def read_csv(path: str, setting: str) -> Iterator[Numbered]:
     """Yield the rows of a file with commas, whose first line has the names of the columns."""
+    # With line ends again, since a text in quotes may go over several lines; strict, to refuse what is no CSV.
     reader = csv.DictReader((f"{line}\n" for line in read_lines(path, setting)), strict=True)
     while True:
         try:
@@ -45,6 +46,7 @@ def read_csv(path: str, setting: str) -> Iterator[Numbered]:
             raise UserError(f"{setting}: {path} has the names of its columns alone; give a file with at least one row")
         if row is None:
             return
+        # DictReader's marks of a row with too many columns, and of one with too few.
         if None in row or None in row.values():
             names = len(reader.fieldnames or ())
             raise UserError(f"{setting}: {path}:{reader.line_num}: not the {names} columns that the first line names")
@@ -95,7 +97,7 @@ def sounds_with_texts(folder: str, setting: str) -> list[tuple[str, str]]:
 
 def field_of(row: Row, field: str, place: str, naming: str) -> Any:
     """Return a field of a row, or the field of a field; `naming` tells how fields are named."""
-    if field in row:
+    if field in row:  # as it is named first: a column's name may have dots
         return row[field]
     first, _, rest = field.partition(".")
     inner = row.get(first)

@@ -19,11 +19,13 @@ def read_lines(path: str | Path, key: str) -> Iterator[str]:
         raise UserError(f"{key}: {path} is a folder; name the text files in it")
     number = 0
     try:
+        # Read as bytes and decoded line by line, so that a fault of encoding has its line.
         opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
         with opened as stream:
             for number, line in enumerate(stream, start=1):
                 if number == 1:
                     _refuse_other_forms(line, f"{key}: {path}")
+                # A byte order mark at the beginning is no text; the line's end may be that of Windows.
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UserError(
@@ -40,6 +42,7 @@ def read_lines(path: str | Path, key: str) -> Iterator[str]:
 
 def _refuse_other_forms(line: bytes, place: str) -> None:
     """Refuse a file whose first line shows that it is no text of lines in UTF-8."""
+    # A byte order mark, or many zeros: every second byte of Latin letters in UTF-16.
     if line[:2] in (b"\xff\xfe", b"\xfe\xff") or 4 * line.count(0) > len(line):
         raise UserError(f"{place}: it looks like UTF-16; convert the file, for example with iconv -f UTF-16 -t UTF-8")
     if b"\n" not in line and b"\r" in line.rstrip(b"\r"):

@@ -55,7 +55,7 @@ class PairFilter:
 
     def reason(self, source_length: int, target_length: int) -> str | None:
         """Return why a pair is left out, or None."""
-        short, long = sorted((source_length, target_length))
+        short, long = sorted((source_length, target_length))  # the ratio holds either way
         if short == 0:
             return "with an empty side"
         if long > self.maximum_length:
@@ -127,6 +127,7 @@ def encoded_pairs(
     digests = [vocabulary_digest(vocabulary) for vocabulary in vocabularies]
     # All that decides the arrays is in the name: a cache is never stale, only unused.
     key = key_of([CACHE_VERSION, files, digests, asdict(pair_filter)])
+    # With texts in a folder of its own: what a process has mapped is never written to.
     folder = cache / f"pairs-{key}{'-texts' if with_texts else ''}"
     cached = open_folder(folder)
     if cached is not None:
@@ -134,7 +135,7 @@ def encoded_pairs(
     temporary = _make_temporary(folder)
     try:
         _encode(temporary, vocabularies, pair_filter, read(), with_texts)
-        _install(temporary, folder)
+        _install(temporary, folder)  # in the same folder of the same disk, so that a rename does it
     except OSError as error:
         raise cache_fault(cache, error) from None
     finally:
@@ -150,6 +151,7 @@ def encoded_pairs(
 def open_folder(folder: Path) -> EncodedPairs | None:
     """Return the pairs of a cache folder, or None where it is absent, incomplete or damaged in a way seen at once."""
     try:
+        # Its digest covers the counts and the arrays' own; a description without one is none.
         description = unseal(json.loads((folder / DESCRIPTION).read_text(encoding="utf-8")), required=True)
         with_texts = TEXT_ARRAYS[0] in description["arrays"]
         for name in (*ARRAYS, *(TEXT_ARRAYS if with_texts else ())):
@@ -202,6 +204,7 @@ def _make_temporary(folder: Path) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         for other in folder.parent.glob(f"pairs-*{TEMPORARY}"):
             with suppress(OSError):
+                # Writing into a file changes the file's time, not that of the folder.
                 newest = max(path.stat().st_mtime for path in (other, *other.iterdir()))
                 # Another process may be at work in a younger one.
                 if time.time() - newest > ABANDONED_SECONDS:
@@ -242,7 +245,7 @@ def encoded_in_memory(
     description = _write_arrays(streams, vocabularies, pair_filter, pairs, argument)
 
     def read(tokens: str, offsets: str, dtype: str) -> PackedRows:
-        ends = np.frombuffer(streams[offsets].getvalue(), np.int64)
+        ends = np.frombuffer(streams[offsets].getvalue(), np.int64)  # with the 0 of the first sequence's beginning
         return PackedRows(np.frombuffer(streams[tokens].getvalue(), dtype), np.diff(ends))
 
     source, target = (read(f"{side}.tokens", f"{side}.offsets", description["types"][side]) for side in SIDES)
@@ -285,7 +288,7 @@ def _write_arrays(
                 skipped[reason] += 1
         for writer, sequences in zip(writers, kept, strict=False):  # the texts have no writer unless asked for
             writer.add(sequences)
-    if num_read == skipped.total():
+    if num_read == skipped.total():  # of no pairs at all, too
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
         raise UserError(f"{setting}: no pair is left to train on: {reasons}; give other text or a wider filter")
     return {
@@ -323,5 +326,6 @@ def _install(temporary: Path, folder: Path) -> None:
                 raise
         if open_folder(folder) is not None:
             return
+        # A damaged folder is renamed away whole, for another process may be replacing it too, and then removed.
         with suppress(FileNotFoundError), tempfile.TemporaryDirectory(suffix=TEMPORARY, dir=folder.parent) as aside:
             os.rename(folder, Path(aside, folder.name))

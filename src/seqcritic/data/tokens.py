@@ -126,7 +126,9 @@ def learn_vocabulary(lines: Iterable[str], settings: TokenSettings, setting: str
     counts = count_words(split, MOST_COUNTED)
     # In a text that others have cut to their vocabulary, the unknown word is no word.
     counts.pop(UNKNOWN_TEXT, None)
+    # Words of one count by the alphabet: ids do not depend on the order in which they were met.
     frequent = ((-count, word) for word, count in counts.items() if count >= settings.minimum_count)
+    # Rising, and so the most frequent first.
     chosen = sorted(frequent) if settings.size is None else heapq.nsmallest(settings.size, frequent)
     return WordVocabulary(settings.kind, settings.lowercase, [word for _, word in chosen])
 
@@ -140,7 +142,7 @@ def count_words(lines: Iterable[Sequence[str]], most: int) -> Counter[str]:
     dropped = 0
     for words in lines:
         counts.update(words)
-        while len(counts) > most:
+        while len(counts) > most:  # dropping once may not be enough
             dropped += 1
             counts = Counter({word: count for word, count in counts.items() if count > dropped})
             log.info(f"more than {most:,} different words: those seen at most {dropped} times so far were forgotten")
@@ -169,5 +171,6 @@ def _split(line: str, kind: str, lowercase: bool) -> list[str]:
     if lowercase:
         line = line.lower()
     if kind == "characters":
+        # Spaces inside are tokens; at the ends they would be noise of the files.
         return list(line.strip())
     return split_words(line) if kind == "words" else line.split()

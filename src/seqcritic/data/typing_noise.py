@@ -13,6 +13,7 @@ import numpy as np
 
 from seqcritic.settings.data import TypingSettings
 
+# The keys, and by how much of a key's width a row is moved to the right.
 KEY_ROWS = (("qwertyuiop", 0.0), ("asdfghjkl", 0.25), ("zxcvbnm", 0.75))
 # What is written for what is heard, both ways.
 CONFUSED = (
@@ -42,7 +43,7 @@ NEIGHBOURS = _neighbouring_keys()
 
 
 def _is_letter(text: str, place: int) -> bool:
-    return place < len(text) and text[place] in NEIGHBOURS
+    return place < len(text) and text[place] in NEIGHBOURS  # letters alone have neighbours
 
 
 def _neighbour(text: str, place: int, draws: np.random.Generator) -> str | None:
@@ -64,7 +65,7 @@ def _omission(text: str, place: int, draws: np.random.Generator) -> str | None:
 def _insertion(text: str, place: int, draws: np.random.Generator) -> str | None:
     if not _is_letter(text, place):
         return None
-    after = place + int(draws.integers(2))
+    after = place + int(draws.integers(2))  # before or behind the key that was meant
     return text[:after] + _key_beside(text[place], draws) + text[after:]
 
 
@@ -118,6 +119,7 @@ class TypingNoise:
     def __init__(self, settings: TypingSettings) -> None:
         self._settings = settings
         weights = np.array([getattr(settings, kind) for kind in KINDS])
+        # Running sums: a kind of weight 0 has no width in them, and is never drawn.
         self._chances = np.cumsum(weights / weights.sum())
         self._kinds = list(KINDS.values())
 
@@ -125,7 +127,7 @@ class TypingNoise:
         """Return a line with as many errors as its rate, which is drawn here, gives it; a line is never left empty."""
         is_clean, rate = draws.random() < self._settings.clean, draws.random() * self._settings.highest_rate
         for _ in range(0 if is_clean else int(draws.binomial(len(line), rate))):
-            line = self._with_an_error(line, draws) or line
+            line = self._with_an_error(line, draws) or line  # also where its only letter would be lost
         return line
 
     def _with_an_error(self, line: str, draws: np.random.Generator) -> str | None:

@@ -36,7 +36,7 @@ class Vocabulary:
         for number in ids:
             if number == END:
                 break
-            decoded.append(self.tokens[number - 1])
+            decoded.append(self.tokens[number - 1])  # 0 is the end
         return decoded
 
 
@@ -44,6 +44,7 @@ class _Spelling(dict[int, str]):
     """A translation table for str.translate that maps all it does not know to '#'."""
 
     def __missing__(self, code: int) -> str:
+        # A line break or a tab parts words as a space does.
         return " " if chr(code).isspace() else OTHER_CHARACTER
 
 

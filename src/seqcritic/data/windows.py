@@ -35,13 +35,15 @@ class Windows:
     ) -> None:
         self.length = length
         self._vocabulary = vocabulary
-        self.num_characters = len(vocabulary) - 1
+        self.num_characters = len(vocabulary) - 1  # ids 1 to this: the end is no character
         self.codes = _encode(sentences, vocabulary)
         space = vocabulary.ids[" "]
+        # What stands before each character; before the first an end, 0, so that it begins a sentence.
         before = np.concatenate([np.zeros(1, np.uint8), self.codes[:-1]])
         left = _characters_left(self.codes)
-        chosen = (before == END) & (left >= minimum_length)
+        chosen = (before == END) & (left >= minimum_length)  # an empty sentence has nothing left
         if at_words:
+            # Only full ones: the end of every sentence would else be seen once for each of its last words.
             chosen |= (before == space) & (left >= length)
         self.num_full = int((chosen & (left >= length)).sum())
         self.num_short = int(((before == END) & (left > 0) & (left < minimum_length)).sum())
@@ -73,11 +75,12 @@ class Windows:
         """Return the examples position..position+size-1 of the seeded stream, freshly corrupted."""
         chosen = np.empty(size, np.int64)
         filled = 0
-        while filled < size:
+        while filled < size:  # a batch may go over the end of an epoch, or of several
             epoch, offset = divmod(position + filled, len(self))
             selected = self.order(seed, epoch)[offset : offset + size - filled]
             chosen[filled : filled + len(selected)] = selected
             filled += len(selected)
+        # The position goes on from epoch to epoch: a window that comes again has other noise.
         generator = torch.Generator().manual_seed(derive_seed(seed, "noise", position))
         return self.examples(chosen, noise, generator)
 
@@ -86,17 +89,18 @@ class Windows:
         lengths = torch.from_numpy(self.lengths[chosen].astype(np.int64))
         width = int(lengths.max())
         columns = torch.arange(width + 1)
-        codes = self.codes[self.starts[chosen][:, None] + np.arange(width)]
+        codes = self.codes[self.starts[chosen][:, None] + np.arange(width)]  # [B, width], beyond short windows too
         clean = torch.from_numpy(codes.astype(np.int64))
         inside = columns[:width] < lengths[:, None]
         mask = columns <= lengths[:, None]
-        closed = _close(clean, inside)
+        closed = _close(clean, inside)  # [B, width + 1]
         if isinstance(noise, TypingNoise):
             # Such noise changes lengths and goes by letters, one line after the other.
             draws = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
             lines = ["".join(self._vocabulary.decode(row)) for row in closed.tolist()]
             noisy = [self._vocabulary.encode(noise.corrupt(line, draws)) for line in lines]
             return Batch(*pad(noisy), closed, mask)
+        # Closed after it was corrupted, which has put characters in the place of ends too.
         return Batch(_close(corrupt(clean, noise, self.num_characters, generator), inside), mask, closed, mask)
 
 
@@ -110,7 +114,7 @@ def _encode(sentences: Iterable[str], vocabulary: Vocabulary) -> Codes:
     """Return the normalised sentences as one array of ids, an end token after each."""
     table = spelling_table()
     joined = "\n".join(normalise_spelling(sentence, table) for sentence in sentences) + "\n"
-    ids = np.zeros(256, np.uint8)
+    ids = np.zeros(256, np.uint8)  # what has no id, as the line breaks here, is an end
     for character, number in vocabulary.ids.items():
         ids[ord(character)] = number
     return ids[np.frombuffer(joined.encode("ascii"), np.uint8)]

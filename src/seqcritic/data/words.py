@@ -77,8 +77,10 @@ def _joins(words: Sequence[str], index: int, opened: set[str]) -> tuple[bool, bo
     word = words[index]
     first = word[:1]
     if len(word) > 1 and (first in APOSTROPHES or word[-1] in APOSTROPHES):
+        # As split: 's and 't belong to the word before, l' and d' to the one that follows.
         return first in APOSTROPHES, word[-1] in APOSTROPHES
     if word in CLOSES:
+        # One mark may open and close, as " and »: which it does depends on what is open.
         if closed := opened.intersection(CLOSES[word]):
             opened -= closed
             return True, False
@@ -92,10 +94,12 @@ def _joins(words: Sequence[str], index: int, opened: set[str]) -> tuple[bool, bo
         return False, True
     if first in CURRENCIES:
         before, after = (words[place][:1] if 0 <= place < len(words) else "" for place in (index - 1, index + 1))
+        # $ 5 is $5, but 5 € stays as it is.
         return False, after.isdigit() and not before.isdigit()
     return first in JOINED_TO_LEFT or first in JOINED_TO_BOTH, first in JOINED_TO_BOTH
 
 
+# Bounded: a large text has ever new pieces.
 @functools.lru_cache(maxsize=NUM_REMEMBERED)
 def _split_piece(piece: str) -> tuple[str, ...]:
     """Split what stands between two spaces; most of it has been seen before."""
@@ -110,16 +114,22 @@ def _pattern() -> re.Pattern[str]:
     apostrophe = f"[{APOSTROPHES}]"
     ending = rf"{apostrophe}(?i:s|t|m|d|re|ve|ll)(?!{letter})"
     return re.compile(
+        # An address whole, but for marks at its end.
         r"(?:https?://|www\.)\S*[\w/]"
+        # An English ending, behind its word.
         rf"|(?<={letter}){ending}"
+        # A word or a number, with its sign, and what joins its parts: well-known, 2,700, U.S, AT&T.
         rf"|(?:(?<!\S)[-+−](?=\d))?{letter}+(?:(?:[-–.@&]|(?<=\d)[,:](?=\d)){letter}+)*"
+        # Behind it an elision's apostrophe, as in l'homme, or the hyphen of a part left out, as in two- or threefold.
         rf"(?:(?!{ending}){apostrophe}(?={letter})|-(?!-|{letter}))?"
+        # Runs of the same mark whole; any other by itself, with the marks that combine with it.
         rf"|\.+|-+|!+|\?+|[^\w\s{mark}{UNKNOWN_WORD}][{mark}]*"
     )
 
 
 def _marks() -> str:
     """Return the combining marks and invisible format characters, which belong to the letter before, as ranges."""
+    # All other characters of Unicode are of other classes.
     codes = [*range(0x20000), *range(0xE0000, 0xE0200)]
     marks = [code for code in codes if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me", "Cf")]
     ranges: list[list[int]] = []

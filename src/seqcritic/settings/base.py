@@ -33,4 +33,5 @@ SignedWeight = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=Fal
 class Section(BaseModel):
     """A part of the tree: immutable, and closed to unknown keys."""
 
+    # Frozen, so that one section can be the default of many trees.
     model_config = ConfigDict(extra="forbid", frozen=True)

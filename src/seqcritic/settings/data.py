@@ -16,8 +16,9 @@ OBJECT = "object"  # what was passed from Python and has to be passed again
 OWN = "own"
 TASKS = ("spelling", "translation")
 SPLITS = ("train", "valid", "test")
+# Of either of two splits: at least a fifth is left to train on.
 Share = Annotated[float, Field(ge=0, le=0.4)]
-NUM_BYTES = 256
+NUM_BYTES = 256  # byte-level BPE begins with a token for each
 
 
 class TypingSettings(Section):
@@ -38,6 +39,7 @@ class TypingSettings(Section):
 
     @model_validator(mode="after")
     def _has_a_kind(self) -> TypingSettings:
+        # data/typing_noise.py divides the weights by their sum.
         if not any(value for name, value in self if name not in ("clean", "highest_rate")):
             raise ValueError("data.typing: all kinds have the weight 0; give at least one of them another")
         return self
@@ -50,6 +52,7 @@ class SpellingSettings(Section):
     train: Paths = Field((EMBEDDED,), description="text files, plain or .gz; 'embedded' for the built-in text")
     valid: Paths = (EMBEDDED,)
     test: Paths = (EMBEDDED,)
+    # The bound: data/windows.py keeps the lengths of windows in a byte each.
     length: int = Field(10, ge=1, le=250, description="L: characters kept of each sentence")
     minimum_length: Positive = Field(1, description="sentences with fewer characters are left out")
     noise: float = Field(0.3, ge=0, le=1, description="η: probability of replacing a character")
@@ -189,6 +192,7 @@ class OwnTaskSettings(Section):
     @field_validator("task")
     @classmethod
     def _is_known(cls, value: str) -> str:
+        # A class of one's own is imported where the task is built: files of settings can be read without it.
         if ":" not in value and value not in (OBJECT, *REGISTERED.names()):
             known = f"known: {', '.join(REGISTERED.names())}, module:Class"
             raise ValueError(f"data.task: unknown task '{value}'{REGISTERED.nearest(value)}; {known}")
@@ -197,6 +201,7 @@ class OwnTaskSettings(Section):
 
 def _task_of(value: Any) -> str:
     """Return the task of a section of data settings; spelling where it names none."""
+    # A dictionary of YAML's, or a section that is validated already; pydantic asks of both.
     task = value.get("task", "spelling") if isinstance(value, dict) else getattr(value, "task", "spelling")
     return str(task) if task in TASKS else OWN
 

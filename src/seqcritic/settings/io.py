@@ -32,8 +32,9 @@ from seqcritic.settings.methods import (
 from seqcritic.settings.tree import Settings
 
 CONFIG_FILE = "config.yaml"  # of a run
+# What a run may be resumed with another value of.
 WITHOUT_EFFECT_ON_TRAINING = ("description", "compare.beam", "evaluation.also", "training.tracker")
-FOLDERS = ("start.actor", "start.critic")
+FOLDERS = ("start.actor", "start.critic")  # may be written in several ways for one folder
 Overrides = Sequence[str] | Mapping[str, Any]
 HERE = ("./", "../")  # how places that are told from a file's folder begin
 
@@ -90,7 +91,7 @@ def settings_from(tree: dict[str, Any]) -> Settings:
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        faults = dict.fromkeys(_explain(fault) for fault in error.errors())
+        faults = dict.fromkeys(_explain(fault) for fault in error.errors())  # in their order, each once
         raise UserError("; ".join(faults)) from None
 
 
@@ -101,10 +102,13 @@ def with_method(settings: Settings, label: str) -> Settings:
         raise UserError(f"compare.methods: unknown method '{label}'{nearest_method(label, labels)}")
     name = label.removesuffix(MIXED)
     tree = settings.model_dump(mode="json")
+    # The label decides: alone, a method has no likelihood even in a comparison whose recipe mixes it in.
     weight = (settings.method.likelihood_weight or PAPER_LIKELIHOOD_WEIGHT) if label != name else 0.0
     tree["method"] |= {"name": name, "likelihood_weight": weight}
+    # The recipe's correction is for the methods that have one; the settings of others refuse it.
     if not registered_methods()[name].traits.takes_correction:
         tree["method"]["correction"] = 0.0
+    # Last, so that what is said of a single method wins over what its label means.
     for key, value in flatten(settings.compare.overrides.get(label, {})).items():
         set_leaf(tree, key, value)
     return settings_from(tree)
@@ -130,6 +134,7 @@ def read_settings_file(path: Path) -> Settings:
     try:
         text = path.read_text(encoding="utf-8")
         tree = parse_tree(unseal_text(text), path)
+    # A ValueError too, which says for itself what is wrong and where.
     except UserError:
         raise
     except (OSError, ValueError) as error:
@@ -137,6 +142,7 @@ def read_settings_file(path: Path) -> Settings:
             f"{path} is not as seqcritic wrote it ({error}); put back a copy, or remove it and give the run's own "
             "command again, which writes it anew; other settings need another folder"
         ) from None
+    # Only what we wrote tells places from the file's folder; a user's ./ is of the current one.
     if is_sealed(text):
         _find_start(tree, path.parent)
     try:
@@ -153,13 +159,15 @@ def relative_to_folder(folder: Path, settings: Settings) -> Settings:
 
 def _path_relative_to(folder: Path, place: str | None) -> str | None:
     """Return a place as told from a folder, or a name, which is no place, as it is."""
-    if place is None or (not Path(place).exists() and "/" not in place):
+    if place is None or (not Path(place).exists() and "/" not in place):  # as of a packaged model
         return place
     target, home = Path(place).resolve(), folder.resolve()
+    # Not the root of the disk: every place is below it.
     near = next((above for above in (home.parent.parent, home.parent) if above != above.parent), home)
     if not target.is_relative_to(near):
         return str(target)
     told = os.path.relpath(target, home)
+    # By its beginning `_find_start` knows that it is told from the folder.
     return told if told.startswith(HERE) else f"./{told}"
 
 
@@ -184,6 +192,7 @@ def differing(ours: Settings, theirs: Settings) -> list[str]:
     Trained networks to start from are the same however the path of their folder is written.
     """
     mine, other = flatten(ours.model_dump(mode="json")), flatten(theirs.model_dump(mode="json"))
+    # Of both: a section of a method, or a dictionary, has keys that the other side lacks.
     keys = [key for key in dict.fromkeys([*mine, *other]) if key not in WITHOUT_EFFECT_ON_TRAINING]
     return [key for key in keys if _comparable(key, mine.get(key)) != _comparable(key, other.get(key))]
 
@@ -202,6 +211,7 @@ def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return a nested dictionary as dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
+        # An empty dictionary is a leaf: without it, {} could not be told from a key that is absent.
         if isinstance(value, dict) and value:
             flat |= flatten(value, f"{prefix}{key}.")
         else:
@@ -229,6 +239,7 @@ def set_leaf(tree: dict[str, Any], key: str, value: Any) -> None:
         own = dict(branch)  # by an anchor, two sections of a YAML file may be one mapping
         tree[section] = own
         tree = own
+    # Of a nested dictionary the leaves count: what else is in the section stays.
     if isinstance(value, Mapping) and isinstance(tree.get(leaf), dict):
         branch = tree[leaf] = dict(tree[leaf])
         for name, inner in value.items():
@@ -239,6 +250,7 @@ def set_leaf(tree: dict[str, Any], key: str, value: Any) -> None:
 
 def _read_tree(recipe: str | Path) -> dict[str, Any]:
     path = Path(recipe)
+    # A packaged recipe's name means the recipe, whatever folder of that name there is.
     if path.is_dir() and str(recipe) not in recipe_names():
         return _tree_of_model(path)
     if str(recipe) in recipe_names():
@@ -262,7 +274,7 @@ def _read_tree(recipe: str | Path) -> dict[str, Any]:
 
 def _tree_of_model(folder: Path) -> dict[str, Any]:
     """Return the settings that a run, or a model that was exported, was trained with."""
-    if (folder / CONFIG_FILE).is_file():
+    if (folder / CONFIG_FILE).is_file():  # a run; an exported model has a description alone
         return _read_tree(folder / CONFIG_FILE)
     path = folder / "description.json"
     try:
@@ -290,6 +302,7 @@ def parse_tree(text: str, path: Path) -> dict[str, Any]:
 
 def _parse_value(key: str, text: str) -> Any:
     try:
+        # As in a recipe: [a, b], true, null. `key=` gives an empty text, which YAML would read as null.
         return yaml.safe_load(text) if text else text
     except (yaml.YAMLError, ValueError):
         raise UserError(
@@ -312,6 +325,7 @@ def _sections_of(annotation: Any) -> list[type[BaseModel]]:
     if annotation in (ActorSettings, CriticSettings):
         registry = ACTORS if annotation is ActorSettings else CRITICS
         usual = annotation.model_fields["kind"].default
+        # Which kind the tree has is not known here: suggestions are those of the usual one.
         return [registry.find(usual).Settings or annotation]
     if isinstance(annotation, type):
         return [annotation] if issubclass(annotation, BaseModel) else []
@@ -326,6 +340,7 @@ def _explain(fault: Any) -> str:
     key = ".".join(str(part) for part in place)
     if fault["type"] == "extra_forbidden":
         keys = list(_known_keys())
+        # A key of one task's section is unknown to another's.
         if key in keys:
             return f"{key}: not a setting of this data.task"
         return f"unknown setting '{key}'{nearest(key, keys)}"
@@ -333,6 +348,6 @@ def _explain(fault: Any) -> str:
         inside = [name for name in _known_keys() if name.rpartition(".")[0] == key]
         return f"{key}: a section, not a value; give {' or '.join(f'{name}=…' for name in inside[:3])}"
     if fault["type"] == "value_error":
-        return str(fault["ctx"]["error"])
+        return str(fault["ctx"]["error"])  # our own validators name the path
     message = fault["msg"][0].lower() + fault["msg"][1:]
     return f"{key}: {message}, not {fault['input']!r}"

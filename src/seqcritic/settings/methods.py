@@ -22,7 +22,7 @@ PAPER_LIKELIHOOD_WEIGHT = 0.1
 
 def mixed_labels() -> tuple[str, ...]:
     """Return how tables call the methods with the likelihood mixed in."""
-    return tuple(name + MIXED for name in registered_methods() if name != "likelihood")
+    return tuple(name + MIXED for name in registered_methods() if name != "likelihood")  # with itself it is no mixture
 
 
 def method_labels() -> tuple[str, ...]:
@@ -34,6 +34,7 @@ def typical_costs() -> dict[str, float]:
     """Return typical costs of an update by label, and of the critic's pre-training, in likelihood updates."""
     traits = {name: method.traits for name, method in registered_methods().items()}
     return (
+        # The method's own tell theirs; an update of the critic's pre-training belongs to none of them.
         {"critic": 2.1}
         | {name: each.cost for name, each in traits.items()}
         | {label: traits[label.removesuffix(MIXED)].mixed_cost for label in mixed_labels()}
@@ -55,6 +56,7 @@ def nearest_method(label: str, known: Sequence[str]) -> str:
     """Return the end of a message that names the known label nearest to a wrong one, by what is called so elsewhere."""
     name, mixed, _ = label.partition(MIXED)
     aliases = method_aliases()
+    # Before the nearest by letters, which would lead from an alias to some other method.
     if name in aliases and aliases[name][0] + mixed in known:
         return f" (did you mean '{aliases[name][0] + mixed}'?)"
     return nearest(label, known)
@@ -72,7 +74,7 @@ def _known(name: str) -> str:
 
 
 def _fraction_or_auto(value: Any) -> Any:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)  # True is an int
     if value != "auto" and not (is_number and 0 <= value <= 1):
         raise ValueError(f"method.correction: a number from 0 to 1, or auto, not {value!r}")
     return value
@@ -135,6 +137,7 @@ class MethodSettings(Section):
         name, meaning = found
         key = section_key(name)
         given = tree.get(key, {})
+        # A section that is no dictionary is refused by its own validation, under its own path.
         if not meaning or not isinstance(given, dict):
             return tree | {"name": name}
         if any(given.get(setting, value) != value for setting, value in meaning.items()):
@@ -175,18 +178,21 @@ class MethodSettings(Section):
         """The networks beside the actor that the method needs with these settings."""
         from seqcritic.contracts.networks import ANCHOR  # here, since it loads torch, as the methods have
 
+        # A copy that follows at rate 1 is the network itself, and would cost memory and an update.
         own = tuple(spec for spec in self.kind.needs if not (spec.spared_at_one and self.rate_of(spec) == 1))
         anchored = self.kl_weight > 0 and self.name != "likelihood" and ANCHOR not in own
         return (*own, ANCHOR) if anchored else own
 
     def rate_of(self, spec: NetworkSpec) -> float:
         """Return γ, at which a copy follows the network it is a copy of."""
+        # A text names the setting that has it, which may be a property, such as effective_gamma_theta.
         rate: float = getattr(self, spec.rate) if isinstance(spec.rate, str) else spec.rate
         return rate
 
     @property
     def effective_gamma_theta(self) -> float:
         """γ_θ as the method uses it; 1 means that samples come from the actor itself."""
+        # Returns correct the critic for the policy that drew them, which must be the one that is trained.
         return self.gamma_theta if self.correction == 0 else 1.0
 
     @property
@@ -226,6 +232,7 @@ def method_section() -> type[MethodSettings]:
     )
 
 
+# A class takes milliseconds to make, and sections of two classes are unequal, whatever their values.
 @lru_cache
 def _whole_section(sections: tuple[tuple[str, type[Section]], ...]) -> type[MethodSettings]:
     fields: dict[str, Any] = {section_key(name): (section, section()) for name, section in sections}

@@ -16,9 +16,11 @@ WEIGHTED_SUM = "weighted-sum"
 
 def check_score_name(path: str, value: str) -> str:
     """Return the first name of a score that settings name at a dotted path; refuse one that is not known."""
+    # By its form alone: the module of a user's function is imported where the score is built.
     if not re.fullmatch(r"[\w.]+:\w+", value) and value not in (OBJECT, *SCORES.names()):
         known = f"known: {', '.join(SCORES.names())}, module:function"
         raise ValueError(f"{path}: unknown score '{value}'{SCORES.nearest(value)}; {known}")
+    # One score has one name in folders and signatures: else two runs of it would seem to differ.
     return SCORES.aliases.get(value, value)
 
 
@@ -50,6 +52,7 @@ class ScoreSettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _name_the_sum(cls, tree: Any) -> Any:
+        # The default name is no sum's: without this, `parts` alone would be refused for a name nobody gave.
         if isinstance(tree, dict) and tree.get("parts") and "name" not in tree:
             return {**tree, "name": WEIGHTED_SUM}
         return tree
@@ -68,9 +71,10 @@ class ScoreSettings(Section):
             if part.weight == 0:
                 raise ValueError(f"{path}.weight: 0 leaves the score out; evaluation.also watches one without training")
             name = check_score_name(f"{path}.name", part.name)
+            # A part has no place for the parts of a sum, nor for an object of Python.
             if name in (WEIGHTED_SUM, OBJECT):
                 raise ValueError(f"{path}.name: '{name}' cannot be a part; name the scores themselves")
-            found.append(part.model_copy(update={"name": name}))
+            found.append(part.model_copy(update={"name": name}))  # sections are frozen
         return tuple(found)
 
     @model_validator(mode="after")
@@ -91,6 +95,7 @@ class ScoreSettings(Section):
     @property
     def has_lookahead(self) -> bool:
         """Whether the score tells what each next token is worth; its module is imported to know."""
+        # All of them: a sum knows what a token is worth only if each of its parts does.
         return all(
             ":" not in name and name != OBJECT and SCORES.find(name).has_lookahead for name in self.names.values()
         )

@@ -43,11 +43,13 @@ def critic_settings(values: Any = None) -> CriticSettings:
     """Validate a nested dictionary as the section of the critic's kind."""
     if isinstance(values, dict) and values.get("kind") == "prompted":
         # A recipe for a recurrent critic takes this one too; the sizes of the other mean nothing to it.
+        # What neither has stays, and is refused as a slip.
         known, of_gru = (set(getattr(CRITICS.find(kind).Settings, "model_fields", ())) for kind in ("prompted", "gru"))
         values = {name: value for name, value in values.items() if name in known or name not in of_gru}
     return part_settings({} if values is None else values, CRITICS, CriticSettings, OwnCriticSettings)
 
 
+# SerializeAsAny: by the declared class, a dump would leave out what the section of the kind adds.
 ActorField = Annotated[SerializeAsAny[ActorSettings], BeforeValidator(actor_settings)]
 CriticField = Annotated[SerializeAsAny[CriticSettings], BeforeValidator(critic_settings)]
 
@@ -200,7 +202,7 @@ class CompareSettings(Section):
     @field_validator("costs", "overrides")
     @classmethod
     def _names_methods(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        known = list(typical_costs()) if info.field_name == "costs" else list(method_labels())
+        known = list(typical_costs()) if info.field_name == "costs" else list(method_labels())  # costs: 'critic' too
         for name in value:
             if name not in known:
                 hint = f"{nearest_method(name, known)}; known: {', '.join(known)}"
@@ -227,6 +229,7 @@ class Settings(Section):
         (), description="modules of your own, imported first: the methods that they register can be named here"
     )
     data: DataSettings = SpellingSettings()
+    # By factories: the sections come from the classes of kinds and methods, whose modules load torch.
     actor: ActorField = Field(default_factory=actor_settings)
     critic: CriticField = Field(default_factory=critic_settings)
     score: ScoreSettings = ScoreSettings()
@@ -251,8 +254,10 @@ class Settings(Section):
         if self.critic.residual_on == "none":
             return self
         given = f"critic.residual_on={self.critic.residual_on}"
+        # What is known of a token leaves out what the prefix has scored, which without shaping is still to come.
         if not self.score.shaping:
             raise ValueError(f"{given} needs score.shaping=true; set that, or critic.residual_on=none")
+        # The values that are added are those which that method learns from, of the same scores.
         known = registered_methods()["optimal-completion"].traits.scores
         if self.critic.residual_on == "optimal-completion" and self.score.name not in known:
             raise ValueError(

@@ -74,9 +74,10 @@ def choose(survey: Survey, machine: Machine) -> Choice:
     num_target_tokens = round(survey.num_pairs * float(np.mean(lengths[1])))
     hidden, dropout = choose_sizes(num_target_tokens, machine)
     batch = 32 if survey.num_pairs < 10_000 else 64
+    # With n pairs the passes fall as n^-0.4, so that the updates still rise, as n^0.6.
     epochs = round(EPOCHS_OF_SCHEDULE * (PAIRS_OF_SCHEDULE / survey.num_pairs) ** 0.4)
     epochs = min(max(epochs, 3), 60)
-    updates = math.ceil(epochs * survey.num_pairs / batch / 100) * 100
+    updates = math.ceil(epochs * survey.num_pairs / batch / 100) * 100  # whole hundreds, for people
     return Choice(
         source_tokens=tokens[0],
         target_tokens=tokens[1],
@@ -101,9 +102,11 @@ def choose_tokens(side: SideSurvey, num_pairs: int) -> Chosen:
     symbols, _ = side.symbols
     # In raw text a word stands with and without punctuation marks, so that there are more symbols than words.
     bare = side.num_symbols <= min(CLOSED_SET, 1.2 * side.num_words)
+    # A closed set has hardly anything new; words, of which a text always has new ones, are allowed ten times more.
     if symbols >= 2 and bare and side.unknown_symbols <= FEW_UNKNOWN / 10:
         why = f"{side.num_symbols} different symbols between spaces, next to none of them new in unseen lines"
         return Chosen({"kind": "whitespace", "size": None}, why)
+    # More than a dozen characters between spaces are no words: a script such as Chinese has none between them.
     if symbols < 2 or side.characters[0] / symbols > 12:
         why = f"single words or text without spaces, in {side.num_characters} different characters"
         return Chosen({"kind": "characters", "size": None}, why)
@@ -112,7 +115,7 @@ def choose_tokens(side: SideSurvey, num_pairs: int) -> Chosen:
             why = f"the {size:,} most frequent words leave {100 * share:.1f} % of unseen text unknown"
             return Chosen({"kind": "words", "size": size}, why)
     size = 1_000 if num_pairs < 10_000 else 4_000 if num_pairs < 100_000 else 8_000 if num_pairs < 2_000_000 else 16_000
-    share = side.unknown_words[10_000]
+    share = side.unknown_words[10_000]  # one of the sizes that the survey has counted
     why = f"of unseen text {100 * share:.1f} % would be unknown words even with 10,000 of them; subwords know all"
     return Chosen({"kind": "subwords", "size": size}, why)
 
@@ -142,12 +145,16 @@ def choose_score(target: SideSurvey, tokens: Chosen) -> Chosen:
 def _lengths(side: SideSurvey, tokens: Chosen) -> list[int]:
     """Return the number of tokens of a sample of lines."""
     settings = TokenSettings.model_validate(tokens.value)
+    # Every so many, not the first ones: files are often sorted.
     sample = list(islice(side.lines, 0, None, max(1, len(side.lines) // SAMPLED_LINES)))
+    # A vocabulary of the sample itself: only how many tokens a line has is asked for.
     return [len(ids) for ids in learn_vocabulary(sample, settings).encode_all(sample)]
 
 
 def _longest(lengths: Sequence[list[int]]) -> Chosen:
+    # Both sides have the same places in their samples, so that pairs stay pairs.
     longer = [max(pair) for pair in zip(*lengths, strict=True)]
+    # A tenth of room above nearly all of them, for what the sample has not seen.
     wanted = min(max(10, math.ceil(1.1 * float(np.quantile(longer, 0.995)))), LONGEST)
     share = float(np.mean(np.array(longer) > wanted))
     return Chosen(wanted, f"tokens; leaves out {100 * share:.1f} % of the training pairs, the costliest ones")
@@ -155,8 +162,10 @@ def _longest(lengths: Sequence[list[int]]) -> Chosen:
 
 def _factor(lengths: Sequence[list[int]]) -> Chosen:
     """Return how many tokens a prediction may have for each of its source, ten more beside."""
+    # Less the ten that length.extra adds whatever the source is.
     ratios = [(target - 10) / source for source, target in zip(*lengths, strict=True) if source]
     most = float(np.quantile(ratios, 0.999))
+    # Rounded up to halves; 2 is the default of length.factor.
     return Chosen(
         max(2.0, math.ceil(2 * most) / 2), "a prediction may have this times the tokens of its source, and ten"
     )
@@ -165,4 +174,5 @@ def _factor(lengths: Sequence[list[int]]) -> Chosen:
 def _held_out_share(num_sources: int) -> float:
     """Return which share of the sources validates, and which tests: 5 %, at most some 1,000, at least some 50."""
     share = min(HELD_OUT, MOST_HELD_OUT / num_sources)
+    # At most a fifth for either set, however few there are: most are to train on. Two digits read better in a recipe.
     return float(f"{min(max(share, 50 / num_sources), 0.2):.2g}")

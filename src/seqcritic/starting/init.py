@@ -43,6 +43,7 @@ def init(
     """
     set_up_logging()
     target = Path(out)
+    # Told first, before pairs are looked at for minutes.
     if target.exists():
         raise UserError(f"--out: {target} exists; remove it or give another name")
     given = {"train": pairs, "valid": valid, "test": test}
@@ -51,6 +52,7 @@ def init(
     shared = {split: survey.num_shared(read_pairs(files, split)) for split, files in splits.items() if split != "train"}
     choice = choose(survey, Machine(os.cpu_count() or 1, torch.cuda.is_available()))
     text = recipe_text(target.stem, survey, choice, splits)
+    # Read as `train` will read it, so that no recipe is written that cannot be trained.
     settings_from(parse_tree(text, target))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +65,7 @@ def init(
 def files_of(paths: Sequence[str]) -> PairFiles:
     """Return files as the settings name them: those with both sides, or two that are parallel."""
     plain = [path for path in paths if not path.removesuffix(".gz").endswith(ENDINGS)]
+    # All else is taken for files with both sides; what is none of these is told when it is read.
     if len(plain) == len(paths) == 2:
         return PairFiles(source=(paths[0],), target=(paths[1],))
     return PairFiles(pairs=tuple(paths))
@@ -115,6 +118,7 @@ def recipe_text(name: str, survey: Survey, choice: Choice, splits: Splits) -> st
     lines = [
         f"# Written by seqcritic init for {survey.num_pairs:,} pairs; change what you like, all settings are in",
         "# `seqcritic validate` of this file. Train by: seqcritic train FILE --out runs/NAME",
+        # In JSON's quotes, which YAML reads: a file may have any name.
         f"name: {json.dumps(name)}",
         f"description: {json.dumps(f'{survey.num_pairs:,} pairs; written by seqcritic init')}",
         f"threads: {choice.threads}",
@@ -161,6 +165,7 @@ def _tell_side(name: str, side: SideSurvey) -> list[str]:
         f"{side.symbols[0]} words between spaces (99 of 100: at most {side.characters[1]} and {side.symbols[1]})"
     ]
     if side.symbols[0] > 1:  # else every line is a word, most of them new
+        # Much larger vocabularies than there are words all leave the same unknown.
         shares = {size: share for size, share in side.unknown_words.items() if size < 3 * side.num_words}
         unknown = ", ".join(f"{100 * share:.1f} % with {size:,}" for size, share in shares.items())
         lines += [
@@ -170,7 +175,7 @@ def _tell_side(name: str, side: SideSurvey) -> list[str]:
 
 
 def _commented(key: str, chosen: Chosen, form: str = "%s") -> list[str]:
-    indent = " " * (len(key) - len(key.lstrip()))
+    indent = " " * (len(key) - len(key.lstrip()))  # the comment stands above its key
     return [f"{indent}# {chosen.why}", f"{key}: {form % _show(chosen)}"]
 
 

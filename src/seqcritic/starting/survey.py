@@ -70,6 +70,7 @@ def survey_files(files: PairFiles, key: str) -> Survey:
     num_pairs = 0
     with Bar("looking at the pairs", unit="pairs") as bar:
         for pair in bar.over(read_pairs(files, key)):
+            # Counted to the end, since sizes and schedule follow from how many there are.
             num_pairs += 1
             if len(read) < MOST_SURVEYED:
                 read.append(pair)
@@ -90,6 +91,7 @@ def survey_pairs(read: Sequence[Pair], num_pairs: int, key: str) -> Survey:
     num_equal = sum(pair.source == pair.target for pair in full)
     if num_equal == len(full):
         raise UserError(f"{key}: source and target are the same in all {num_pairs:,} pairs: nothing to learn")
+    # As valid is held out: a source that stands several times is unseen in all of its places.
     unseen = [held_out_for(pair.source, UNSEEN) == "valid" for pair in full]
     return Survey(
         num_pairs,
@@ -127,15 +129,16 @@ def _unknown_shares(
     seen, new = Counter[str](), Counter[str]()
     for line, is_unseen in zip(lines, unseen, strict=True):
         (new if is_unseen else seen).update(line)
-    total = max(sum(new.values()), 1)
+    total = max(sum(new.values()), 1)  # few pairs may have none unseen
     shares: dict[int | None, float] = {}
     for size in sizes:
         known = {token for token, _ in seen.most_common(size)}
         shares[size] = sum(count for token, count in new.items() if token not in known) / total
-    return seen + new, shares
+    return seen + new, shares  # all lines have told what there is; the shares are of those unseen
 
 
 def spread(lengths: Sequence[int]) -> tuple[int, int]:
     """Return the median, and what 99 of 100 do not exceed."""
+    # A length that some line has, rather than one between two of them.
     median, long = np.quantile(lengths, [0.5, 0.99], method="higher")
     return int(median), int(long)

@@ -35,15 +35,19 @@ class Packing(NamedTuple):
 def pack(mask: Tensor) -> Packing:
     """Return the packing of the tokens where mask [B, T] is True; in every row these come first."""
     length = mask.shape[1]
+    # Stable: rows of one length keep the batch's order, so that equal batches are added up in the same order.
     lengths, order = mask.sum(dim=1).sort(descending=True, stable=True)
+    # Sorted by length, the rows alive at a step are its first ones: a row's rank is its place within every step.
     alive = torch.arange(length, device=mask.device)[:, None] < lengths  # [T, B]
     counts = alive.sum(dim=1)
-    offsets = counts.cumsum(dim=0) - counts
-    steps, rows = alive.nonzero(as_tuple=True)
+    offsets = counts.cumsum(dim=0) - counts  # [T], the packed position at which each step begins
+    steps, rows = alive.nonzero(as_tuple=True)  # both [N], step after step
     first = int(counts[0])
     return Packing(
+        # Steps at which all is padding are no steps of a loop.
         tuple(count for count in counts.tolist() if count),
         order,
+        # `rows` are ranks; positions are of the batch as it was given.
         order[rows] * length + steps,
         offsets[steps[first:] - 1] + rows[first:],
         offsets[lengths[rows] - 1 - steps] + rows,

@@ -16,6 +16,7 @@ _plain = False
 
 def plain_loops() -> bool:
     """Whether the plain loops are asked for, or needed: mixed precision chooses a type for every operation."""
+    # Operations with `out=`, and compiled kernels, do not go through autocast.
     return _plain or any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda", "mps"))
 
 

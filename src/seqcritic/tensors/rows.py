@@ -31,6 +31,7 @@ def select(tree: Tree, rows: Tensor) -> Tree:
 
 def repeat(tree: Tree, times: int) -> Tree:
     """Every row `times` times in a row."""
+    # Interleaved: the copies of an example stay together, and viewing [B · times, …] as [B, times, …] parts them.
     return tree if times == 1 else _map(lambda tensor: tensor.repeat_interleave(times, dim=0), tree)
 
 
@@ -47,6 +48,7 @@ def cat(trees: Sequence[Tree]) -> Tree:
 def _map(change: Callable[..., Tensor], *trees: Tree) -> Tree:
     """Apply a function to the tensors that stand at the same position of all trees."""
     first: Any = trees[0]
+    # Else `cat` would take the first tree's None, or what it shares, for that of all.
     assert all(type(tree) is type(first) for tree in trees), "trees of one structure"
     if first is None or isinstance(first, Shared):
         return cast(Tree, first)

@@ -31,13 +31,16 @@ class Columns(NamedTuple):
 
     def columns_of(self, tokens: Tensor) -> Tensor:
         """The column of each token, of any shape; C, that of the rest, for a token without a column."""
+        # The rest is then column 0, and there is no id to compare with.
         if not len(self.ids):
             return torch.zeros_like(tokens)
+        # A token above the last id is searched for behind it; clamped, it is compared with an id it does not equal.
         found = torch.searchsorted(self.ids, tokens.contiguous()).clamp(max=len(self.ids) - 1)
         return torch.where(self.ids[found] == tokens, found, len(self.ids))
 
     def expand(self, rows: Tensor) -> Tensor:
         """Values [N, V] of all tokens from those [N, C + 1] of columns and rest."""
+        # All tokens have the rest's value first, then those with a column get their own.
         return rows[:, -1:].repeat(1, self.num_tokens).index_copy(1, self.ids, rows[:, :-1])
 
 
@@ -73,7 +76,7 @@ class Values(NamedTuple):
 
     def of_tokens(self, tokens: Tensor) -> Tensor:
         """The values [B, T] of tokens [B, T], 0 where nothing counts."""
-        positions = self.columns_of(self.packed.take(tokens))
+        positions = self.columns_of(self.packed.take(tokens))  # [N], of [B, T]
         return self.packed.spread(self.packed.rows.gather(1, positions[:, None])[:, 0])
 
     def expanded(self) -> Packed:
@@ -110,9 +113,11 @@ class Values(NamedTuple):
         if self.columns is None:
             return found
         ids = self.columns.ids
-        others = (found == len(ids)).nonzero()[:, 0]
+        others = (found == len(ids)).nonzero()[:, 0]  # rows where the rest is highest
+        # Of these rows the clamped entry is wrong, and overwritten below.
         best = ids[found.clamp(max=len(ids) - 1)]
         if len(others):
+            # Tokens with a column are worth less than the rest here, however much they are preferred.
             preferred = self.packed.align(preferences)[others].index_fill(1, ids, -torch.inf)
             best[others] = preferred.argmax(dim=1)
         return best
@@ -120,6 +125,7 @@ class Values(NamedTuple):
     def _of_some_token(self) -> Tensor:
         """The rows; without the column of the rest if every token has a column of its own."""
         rows = self.packed.rows
+        # With C = V no token has the value of the rest, and it must win neither a maximum nor a minimum.
         return rows[:, :-1] if self.columns is not None and self.columns.num_others == 0 else rows
 
 

@@ -78,6 +78,7 @@ class HuggingFaceCodec(Codec):
     def _refuse_strangers(self) -> None:
         """Refuse a tokenizer that cannot be the model's."""
         largest = max(self.tokenizer.get_vocab().values())
+        # Such an id has no embedding, and would end deep in torch at the first line that has it.
         if largest >= self.num_target_tokens:
             raise UserError(
                 f"actor.pretrained: the tokenizer does not belong to the model: it has ids up to {largest:,}, the "
@@ -101,6 +102,7 @@ class HuggingFaceCodec(Codec):
         # A prompt goes on: what the tokenizer puts before a text stands before it, nothing after it.
         before = list(self.source_frame[0])
         prompts = [self._template.replace(SOURCE, self.form.source_prefix + line) for line in lines]
+        # No row is empty: of a prompt without a token the model could say nothing.
         return [before + row or [self.special.end[0]] for row in self._ids(prompts, add_special_tokens=False)]
 
     def encode_references(self, lines: Sequence[str]) -> list[list[int]]:
@@ -108,10 +110,12 @@ class HuggingFaceCodec(Codec):
         if self.crosses:
             return self._ids(lines, add_special_tokens=False, target=True)
         # An answer is tokenised as it follows the prompt: many tokenizers begin words with the space before them.
+        # Where a prompt ends with the source any mark will do, so that the answer's first word stands inside a line.
         start = self._template.rpartition(SOURCE)[2] or ":"
         before = self._ids([start], add_special_tokens=False)[0]
         space = "" if start[-1].isspace() else " "
         joined = self._ids([start + space + line for line in lines], add_special_tokens=False)
+        # Else a token has grown over the border, and answers cannot be cut off behind the prompt.
         if all(row[: len(before)] == before for row in joined):
             return [row[len(before) :] for row in joined]
         return self._ids([space + line for line in lines], add_special_tokens=False)
@@ -124,6 +128,7 @@ class HuggingFaceCodec(Codec):
     def _ids(self, lines: Sequence[str], add_special_tokens: bool, target: bool = False) -> list[list[int]]:
         if not lines:
             return []
+        # Targets have a name of their own: tokenizers of translation models frame them by another language.
         given: dict[str, Any] = {"text_target" if target else "text": list(lines)}
         found: list[list[int]] = self.tokenizer(**given, add_special_tokens=add_special_tokens)["input_ids"]
         return found
@@ -139,6 +144,7 @@ class HuggingFaceCodec(Codec):
         return self._frame(target=True)
 
     def _frame(self, target: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        # A letter that every tokenizer has, with and without what is put around texts.
         bare, framed = (self._ids(["a"], add, target)[0] for add in (False, True))
         for first in range(len(framed) - len(bare) + 1):
             if framed[first : first + len(bare)] == bare:

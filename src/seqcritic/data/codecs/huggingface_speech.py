@@ -39,7 +39,7 @@ class HuggingFaceSpeechCodec(HuggingFaceCodec):
         """Take a tokenizer and a feature extractor as their library made them."""
         super().__init__(tokenizer, special, num_tokens, True, form)
         self.extractor = extractor
-        self.num_source_tokens = 0
+        self.num_source_tokens = 0  # features
 
     def encode_sources(self, lines: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Return the features [B, S, F] of the sounds that lines name, and a mask [B, S] of all frames."""
@@ -56,6 +56,7 @@ class HuggingFaceSpeechCodec(HuggingFaceCodec):
             content = Path(path).read_bytes()
         except OSError as error:
             raise UserError(f"{path}: cannot read the sound: {error.strerror or error}; a source is a path") from None
+        # By its content: a sound that was moved or copied is found again.
         name = hashlib.blake2b(content, digest_size=16).hexdigest()
         found = self._store.get(name)
         if found is not None:
@@ -68,7 +69,7 @@ class HuggingFaceSpeechCodec(HuggingFaceCodec):
                 "cut the sound, or leave it out"
             )
         made = self.extractor(samples, sampling_rate=rate, return_tensors="np")["input_features"][0]
-        features = np.ascontiguousarray(made.T, dtype=np.float32)
+        features = np.ascontiguousarray(made.T, dtype=np.float32)  # [F, S] to [S, F], rows of frames
         self._store.put(name, features)
         return features
 
@@ -81,6 +82,7 @@ class HuggingFaceSpeechCodec(HuggingFaceCodec):
     @cached_property
     def _extractor_settings(self) -> dict[str, Any]:
         settings: dict[str, Any] = json.loads(self.extractor.to_json_string())
+        # The class that the extractor was saved by decides no feature.
         return {name: value for name, value in settings.items() if name != "processor_class"}
 
     def source_tokens(self, ids: Sequence[int]) -> list[str]:
@@ -90,7 +92,7 @@ class HuggingFaceSpeechCodec(HuggingFaceCodec):
     def content(self) -> dict[str, Any]:
         """Return the tokenizer's files, packed, the model's conventions and the extractor's settings."""
         content = super().content()
-        del content["crosses"]
+        del content["crosses"]  # no argument of this constructor: a model that hears is an encoder-decoder
         return content | {"extractor": self._extractor_settings}
 
     def save_pretrained(self, folder: Path) -> None:

@@ -85,13 +85,16 @@ class SpellingCodec(Codec):
         if len(text) <= length and self.changes_length:
             return [(text, slice(0, len(text)))]
         if len(text) <= length:
+            # Repeated rather than padded: nearly all windows of training are full, and stay so if no length changes.
             filled = f"{text} " * (length // (len(text) + 1) + 1)
             return [(filled[:length] if len(text) < length else text, slice(0, len(text)))]
         starts = [0]
         while starts[-1] < len(text) - length:
             farthest = starts[-1] + max(1, length // 2)
             word = text.rfind(" ", starts[-1] + 1, farthest) + 1
+            # The last window ends with the line, for which it may begin inside a word.
             starts.append(min(word or farthest, len(text) - length))
+        # earlier + length − later characters are shared; two thirds into them the later window takes over.
         borders = [later + 2 * (earlier + length - later) // 3 for earlier, later in pairwise(starts)]
         kept = zip(starts, [0, *borders], [*borders, len(text)], strict=True)
         return [(text[start : start + length], slice(first - start, end - start)) for start, first, end in kept]

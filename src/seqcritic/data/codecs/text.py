@@ -21,7 +21,7 @@ from seqcritic.data.tokens import TextVocabulary, WordVocabulary, vocabulary_fro
 from seqcritic.data.vocabulary import END, UNKNOWN
 from seqcritic.data.words import RULES_VERSION, UNKNOWN_WORD, split_words, without_reserved
 
-BETWEEN_WORDS = " | "
+BETWEEN_WORDS = " | "  # where predictions have spaces inside, as phonemes do
 APOSTROPHES = str.maketrans("\N{RIGHT SINGLE QUOTATION MARK}\N{MODIFIER LETTER APOSTROPHE}", "''")
 
 
@@ -86,6 +86,7 @@ class TextCodec(Codec):
         """
         if not self._reads_words:
             return super().join(line, pieces, predictions, raw)
+        # In the order of `cut`, which asks for the words that are known.
         remaining = iter(predictions)
         written = [next(remaining) if kind == "known" else word for word, kind in self._words(line)]
         return (" " if self.target.kind == "characters" else BETWEEN_WORDS).join(written)
@@ -99,6 +100,7 @@ class TextCodec(Codec):
     def _words(self, line: str) -> list[tuple[str, Literal["known", "foreign"]]]:
         """Return the words of a line that the source side can read, and other letters and digits, in their order."""
         found: list[tuple[str, Literal["known", "foreign"]]] = []
+        # Folded before it is cut: an accented letter that is not known would part its word in two.
         folded = "".join(map(self._fold, line.translate(APOSTROPHES)))
         for kind, characters in groupby(folded, self._kind_of):
             word = "".join(characters)
@@ -112,6 +114,7 @@ class TextCodec(Codec):
         """Return a character that is not known without its accents and the like, where that makes it known."""
         if self._kind_of(character) == "known":
             return character
+        # NFKD parts a letter from its accents, which are left out below for want of being known.
         plain = unicodedata.normalize("NFKD", character.casefold())
         known = "".join(part for part in plain if self._kind_of(part) == "known")
         return known or character
