@@ -14,7 +14,7 @@ from seqcritic.report.comparison_tables import write_spread, write_valid
 from seqcritic.report.diagnosis import Diagnosis
 from seqcritic.report.diagnosis_tables import format_bias, format_figure, format_number, list_estimator_columns
 from seqcritic.report.formats import ABSENT, format_count, format_p_value, format_percent, format_score
-from seqcritic.report.tables import Column, markdown_columns
+from seqcritic.report.tables import Column, list_cells, markdown_columns
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 # The studies, with the encoder of the paper's table that each stands beside.
@@ -219,17 +219,17 @@ def trial_means(path: Path) -> str:
 def rates(path: Path) -> str:
     """Return one line for each row of a league: what seed 1 reached on validation at each rate."""
     rows = json.loads(path.read_text(encoding="utf-8"))
-    names = tuple(rows[0]["valid"])
-    cells = [
-        (
-            each["row"],
-            f"{each['cost']:.2f}×",
-            format_count(each["updates"]),
-            *(_marked(format_score(each["valid"][name]), name == each["chosen"]) for name in names),
-        )
-        for each in rows
-    ]
-    return _table(("row", "cost per update", "updates", *(f"valid at {name}" for name in names)), cells)
+    columns = list_cells(
+        rows,
+        ("row", "row", lambda each: each["row"]),
+        ("cost", "cost per update", lambda each: f"{each['cost']:.2f}×"),
+        ("updates", "updates", lambda each: format_count(each["updates"])),
+    )
+    for name in rows[0]["valid"]:
+        scores = tuple(format_score(each["valid"][name]) for each in rows)
+        chosen = frozenset(index for index, each in enumerate(rows) if each["chosen"] == name)
+        columns.append(Column(name, f"valid at {name}", scores, chosen))
+    return markdown_columns(columns)
 
 
 def samples(path: Path) -> str:
@@ -279,10 +279,6 @@ def pronunciation(path: Path) -> str:
         for each in json.loads(path.read_text(encoding="utf-8"))["rows"]
     ]
     return _table(("system", "search", "WER ↓", "PER ↓", "WER of the seeds", "PER of the seeds"), rows)
-
-
-def _marked(text: str, chosen: bool) -> str:
-    return f"**{text}**" if chosen else text
 
 
 def _change(critic: dict[str, float], end: str) -> str:

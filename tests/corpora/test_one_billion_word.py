@@ -22,6 +22,7 @@ FILES = {
     f"{HELDOUT}/news.en.heldout-00002-of-00050": "Of no use\n",
     f"{HELDOUT}/news.en.heldout-00001-of-00050": "Valid\n",
     f"{HELDOUT}/news.en.heldout-00000-of-00050": "Test one\nTest two\n",
+    f"{HELDOUT}/news.en-00000-of-00100": "Test one\nTest two\nValid\nOf no use\n",
     f"{HELDOUT}/.svn/news.en.heldout-00000-of-00050": "Hidden\n",
 }
 

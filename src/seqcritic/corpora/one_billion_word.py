@@ -19,7 +19,8 @@ HELDOUT = {"00000": "test", "00001": "valid"}
 NUM_TRAINING_SHARDS = 99
 SETTINGS = {"test": "heldout section 0", "valid": "heldout section 1", "train": "all training shards"}
 
-_TRAIN = re.compile(r"news\.en-(\d{5})-of-00100(?:\.gz)?")
+# Not shard 00000: the archive has it beside the heldout sections, which are its fiftieths.
+_TRAIN = re.compile(r"news\.en-(?!00000)(\d{5})-of-00100(?:\.gz)?")
 _HELDOUT = re.compile(r"news\.en\.heldout-(00000|00001)-of-00050(?:\.gz)?")
 
 
