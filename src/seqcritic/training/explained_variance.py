@@ -29,11 +29,12 @@ def explained_variance(networks: Networks, batches: Sequence[Batch], settings: S
     method = CriticTraining(settings.method, score, settings.score.shaping)
     # The word that derives the seed is an older name of this figure: another one would change published curves.
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "readiness"))
+    # Anew at every call: evaluations differ by the networks, not by luck, and the run's own generator stays untouched.
     total, num_sentences = 0.0, 0
     for batch in batches:
         own = batch.to(networks.actor.device)
         measured = method(networks, own, generator, progress=0.0).measurements["explained_variance"]
-        total += measured.item() * len(batch)
+        total += measured.item() * len(batch)  # batches differ in size
         num_sentences += len(batch)
         if num_sentences >= NUM_SENTENCES:
             break

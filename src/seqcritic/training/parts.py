@@ -62,6 +62,8 @@ def recipe_parts(settings: Settings, folder: Path, processes: Processes) -> Part
         build_score(settings)  # a fault of the score is told before the text is read
     with processes.one_before_the_rest():
         task = recipe_task(settings, logging.INFO, trained)
+        # Reads and encodes the text, so that the other processes find it in the caches.
         task.fingerprint()
+    # Of these the actor and the critic: `Run` makes the copies, as it does for parts from Python.
     networks = recipe_networks(settings, task.codec.num_source_tokens, task.codec.num_target_tokens)
     return Parts(networks.actor, task, build_score(settings, task.codec), networks.critic)
