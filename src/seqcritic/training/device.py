@@ -55,7 +55,7 @@ def computing(precision: Precision, device: torch.device) -> AbstractContextMana
 
 
 def predicting(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    """Return the context in which predictions are made: by autocast none are."""
+    """Return the context in which predictions are made; autocast is never used for them."""
     narrow = precision == "bfloat16" and device.type == "cpu"
     return bfloat16_products(predicting=True) if narrow else nullcontext()
 

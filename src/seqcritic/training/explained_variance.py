@@ -1,4 +1,5 @@
-"""The explained variance of the critic: how much of the realised return's it foresees, on validation samples.
+"""The explained variance of the critic: how much of the variance of the realised return it foresees,
+on samples for validation sentences.
 
     1 − Var(G_t − Q̂(ŷ_t)) / Var(G_t),   G_t = Σ_{τ≥t} r_τ
 

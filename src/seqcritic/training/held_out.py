@@ -1,4 +1,4 @@
-"""What a run measures on examples that it does not train on, and on some that it does.
+"""What a run measures on validation examples, and on a few training examples.
 
 Of several processes the first measures; the others wait and are told.
 """

@@ -132,7 +132,7 @@ class Learner:
         return steps[0] if len(steps) == 1 else _means(steps)
 
     def _parts(self, shard: Shard) -> list[Shard]:
-        """Return what of the shard is in memory at once, part by part; they differ by at most one example."""
+        """Return the parts of the shard, which are in memory one after the other; their sizes differ by at most one."""
         number = self.settings.training.accumulate
         if len(shard) < number:
             raise UserError(f"training.accumulate: a batch of {len(shard)} is too small for {number} parts")

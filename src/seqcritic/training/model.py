@@ -211,10 +211,11 @@ def load_model(
 ) -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
 
-    Where it was trained does not matter. Of a list of several their ensemble, with all else of the first.
+    The device that it was trained on does not matter. A list of several gives their ensemble; all but the actor is
+    then that of the first.
 
-    A run that was composed of objects which its folder cannot describe needs them again as soon as they are used; an
-    actor and a critic that are passed get the weights of the run.
+    A run may have been composed of objects that its folder cannot describe: pass those that will be used. An actor or
+    a critic that is passed gets the weights of the run.
     """
     # A sum of scores is built when it is asked for: its parts may be names, which need settings and codec.
     own_score = score if score is None or isinstance(score, Weighted) else as_score(score)

@@ -36,10 +36,10 @@ class Parts:
 
 
 def recipe_task(settings: Settings, level: int = logging.DEBUG, trained: Codec | None = None) -> Task:
-    """Return the task of a recipe, in the tokens of its actor where that brings its own along.
+    """Return the task of a recipe; where the actor brings its own tokens, texts are read in those.
 
-    So does a pretrained model, and start.actor. `trained` is the codec of the run itself where it is going on: what it
-    began from may be gone.
+    A pretrained model and start.actor do. `trained` is the codec of the run itself if it is being resumed, because
+    what it began from may be gone.
     """
     codec = build_codec(settings)
     if codec is not None and isinstance(settings.data, SpellingSettings):
