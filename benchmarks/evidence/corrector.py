@@ -80,7 +80,7 @@ def tuned_model(run: str, valid: Sequence[tuple[str, str]]) -> tuple[str, Correc
     return f"{Path(run).name}, margin {best}", lambda lines: model.predict(lines, margin=best)
 
 
-def judge(name: str, correct: Corrector, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
+def evaluate(name: str, correct: Corrector, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
     """Return a row."""
     typed, right = ([pair[side] for pair in pairs] for side in (0, 1))
     start = time.perf_counter()
@@ -95,7 +95,7 @@ def judge(name: str, correct: Corrector, pairs: Sequence[tuple[str, str]]) -> di
 
 
 def main() -> None:
-    """Judge, print and write."""
+    """Evaluate, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", nargs="+", type=Path, metavar="TEXT")
     parser.add_argument("--peers", required=True, metavar="PYTHON")
@@ -114,7 +114,7 @@ def main() -> None:
     for text in options.texts:
         pairs = read_pairs(text)
         for name, correct in correctors.items():
-            row = {"text": text.name, "lines": len(pairs), **judge(name, correct, pairs)}
+            row = {"text": text.name, "lines": len(pairs), **evaluate(name, correct, pairs)}
             print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
             rows.append(row)
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ PHONEMES = EditDistanceScore(split=str.split, rules="whitespace")
 WORDS = ExactMatch()
 
 
-def judge(
+def evaluate(
     title: str, search: str, predictions: Sequence[Sequence[str]], references: Sequence[References]
 ) -> dict[str, Any]:
     """Return a row: both rates, in percent, of predictions of the same words by one or several seeds."""
@@ -74,7 +74,7 @@ def _mean(runs: Sequence[Array], score: EditDistanceScore | ExactMatch) -> float
 
 
 def main() -> None:
-    """Judge, print and write."""
+    """Evaluate, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="TITLE=RUN")
     parser.add_argument("--split", choices=("valid", "test"), default="test")
@@ -89,7 +89,7 @@ def main() -> None:
             start = time.perf_counter()
             predictions = [model.predict(words.sources, SEARCHES[search]) for model in models]
             speed = round(len(models) * len(words.sources) / (time.perf_counter() - start))
-            row = judge(title, search, predictions, words.all_references)
+            row = evaluate(title, search, predictions, words.all_references)
             print(f"{title:40} {search:8}  PER {row['per']:6.3f}  WER {row['wer']:6.3f}", flush=True)
             rows.append(row | {"split": options.split, "words_per_second": speed})
     write_rows(options.out, rows)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from g2p import judge, write_rows
+from g2p import evaluate, write_rows
 
 WORKER = Path(__file__).parents[1] / "peers" / "g2p_en_worker.py"
 # The mnemonics of the voice en-us.
@@ -55,7 +55,7 @@ def run(command: Sequence[str], text: str) -> tuple[list[str], float]:
 
 
 def main() -> None:
-    """Ask both, judge, print and write."""
+    """Ask both, evaluate, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", type=Path)
     parser.add_argument("--g2p-en", required=True, metavar="PYTHON")
@@ -72,7 +72,7 @@ def main() -> None:
     }
     rows = []
     for title, (predictions, seconds) in answers.items():
-        row = judge(title, "its own", [predictions], references)
+        row = evaluate(title, "its own", [predictions], references)
         print(f"{title:30} PER {row['per']:6.3f}  WER {row['wer']:6.3f}  {len(words) / seconds:,.0f} words a second")
         rows.append(row | {"split": "test", "words_per_second": round(len(words) / seconds)})
     write_rows(options.out, rows)

@@ -85,9 +85,11 @@ class TimedScore(TokenScore):
 
 
 class LengthLimit:
-    """Sampling with the lengths of a trained actor: an untrained one hardly ever ends, so its caps decide.
+    """Sampling with the lengths of a trained actor: an untrained one hardly ever ends, so its maximum
+    lengths decide.
 
-    A row takes as many steps as its reference, give or take `deviation`; the caps given are those of `roll_out`.
+    A row takes as many steps as its reference, give or take `deviation`; the maximum lengths given are those of
+    `roll_out`.
     """
 
     def __init__(self, deviation: int) -> None:
@@ -95,7 +97,7 @@ class LengthLimit:
         self.calls = 0
 
     def __call__(self, actor: RecurrentActor, memory: Any, maximum_lengths: Tensor, *rest: Any) -> Any:
-        """Sample as usual, with other caps."""
+        """Sample as usual, with other maximum lengths."""
         self.calls += 1
         deviations = torch.arange(len(maximum_lengths)) % (2 * self.deviation + 1) - self.deviation
         with_end = maximum_lengths - actor.limits.beyond_reference + 1

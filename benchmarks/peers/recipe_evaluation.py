@@ -57,7 +57,7 @@ class Evaluation(RecipeTraining):
         self.evaluation_set = EvaluationSet(batches, sources, references)
 
     def run(self, steps: int) -> dict[str, Any]:
-        """Judge the whole set so many times."""
+        """Evaluate the whole set so many times."""
         for _ in range(steps):
             evaluated = evaluate_actor(self.learner.networks.actor, self.task, self.evaluation_set, self.metric)
         lengths = [len(text) for text in evaluated.predictions]

@@ -355,7 +355,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--refill",
         action="store_true",
-        help="hypotheses that have ended take up no places of the beam, as in Hugging Face's generate",
+        help="hypotheses that have ended take up no positions of the beam, as in Hugging Face's generate",
     )
     parser.add_argument(
         "--mbr",

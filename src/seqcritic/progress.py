@@ -55,7 +55,7 @@ def silence() -> Iterator[None]:
 
 
 class Display(logging.Handler):
-    """Writes lines to what is standard error at that moment; in a terminal with the bars beneath them."""
+    """Writes lines to what is standard error by then; in a terminal with the bars beneath them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,9 +159,9 @@ class Bar:
         self.done = done
         self.news = self.news if news is None else news
         self.terms = self.terms if terms is None else terms
-        moment = time.monotonic()
-        if now or self._line_is_due(moment):
-            self._said = moment
+        clock = time.monotonic()
+        if now or self._line_is_due(clock):
+            self._said = clock
             log.info(self.line(), extra={"of_bar": True})
 
     def over(self, items: Iterable[Item], size: Callable[[Item], int] = lambda item: 1) -> Iterator[Item]:
@@ -220,8 +220,8 @@ class Bar:
         text.truncate(width, overflow="crop")
         return text
 
-    def _line_is_due(self, moment: float) -> bool:
-        return not self.pace and moment - self._said >= LINE_SECONDS
+    def _line_is_due(self, clock: float) -> bool:
+        return not self.pace and clock - self._said >= LINE_SECONDS
 
     def _rate(self) -> float:
         seconds = time.monotonic() - self._began

@@ -84,10 +84,10 @@ def test_a_checkpoint_is_diagnosed_with_its_own_actor(finished_run: Path, tmp_pa
     name = "actor.decoder.initial"
     groups["networks"] = groups["networks"] | {name: groups["networks"][name] + 1}
     write_folder(
-        tmp_path / "moment", groups, {key: description[key] for key in ("settings", "data", "codec", "progress")}
+        tmp_path / "snapshot", groups, {key: description[key] for key in ("settings", "data", "codec", "progress")}
     )
-    diagnosed = load_diagnosis_input(tmp_path / "moment", "valid", 3)
-    best = load_model(tmp_path / "moment").actor
+    diagnosed = load_diagnosis_input(tmp_path / "snapshot", "valid", 3)
+    best = load_model(tmp_path / "snapshot").actor
     assert torch.equal(diagnosed.subject.actor.decoder.initial, best.decoder.initial + 1)
     assert torch.equal(diagnosed.subject.actor.encoder.embedding.weight, best.encoder.embedding.weight)
 

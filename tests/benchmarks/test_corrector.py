@@ -1,4 +1,4 @@
-"""The judging of correctors: texts as they are marked, word error rates, and the margin chosen on another text."""
+"""The evaluation of correctors: texts as they are marked, word error rates, and the margin chosen on another text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corrector import NOTHING, judge, read_pairs, word_error_rate
+from corrector import NOTHING, evaluate, read_pairs, word_error_rate
 from speller_worker import in_case_of
 
 HOLBROOK = "NIGEL page 48\n\nMy <ERR targ=sister> siter </ERR> goes <ERR targ=sometimes> some times </ERR> .\n"
@@ -26,9 +26,9 @@ def test_words_are_compared_without_case_and_marks():
 
 def test_a_row_tells_what_was_mended_and_what_was_spoilt():
     pairs = [("teh cat", "the cat"), ("a teh", "a teh")]
-    nothing = judge(NOTHING, list, pairs)
+    nothing = evaluate(NOTHING, list, pairs)
     assert (nothing["word_error_rate"], nothing["clean_words_changed"]) == (25.0, 0.0)
-    mends = judge("mends", lambda lines: [line.replace("teh", "the") for line in lines], pairs)
+    mends = evaluate("mends", lambda lines: [line.replace("teh", "the") for line in lines], pairs)
     assert (mends["word_error_rate"], mends["clean_words_changed"]) == (25.0, 25.0)
     assert nothing["words_per_second"] is None
 

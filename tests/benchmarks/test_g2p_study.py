@@ -1,4 +1,4 @@
-"""The judging of pronunciations: several references, seeds, and the phonemes of espeak-ng."""
+"""The evaluation of pronunciations: several references, seeds, and the phonemes of espeak-ng."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from g2p import judge, write_rows
+from g2p import evaluate, write_rows
 from g2p_peers import read_espeak
 from tables import pronunciation
 
@@ -15,13 +15,13 @@ REFERENCES = [("R EH D", "R IY D"), ("AE T",), ("IH N T UW", "IH N T AH W")]
 
 
 def test_the_nearest_pronunciation_counts_and_any_is_right(tmp_path: Path):
-    first = judge("one", "greedy", [["R IY D", "AH T", "IH N T AH"]], REFERENCES)
+    first = evaluate("one", "greedy", [["R IY D", "AH T", "IH N T AH"]], REFERENCES)
     # Errors 0, 1 and 1; the third is as near to both, and the longer counts: 2 of 3 + 2 + 5.
     assert first["per"] == pytest.approx(100 * 2 / 10, abs=1e-3)
     assert first["wer"] == pytest.approx(100 * 2 / 3, abs=1e-3)
     assert first["wer_interval"][0] <= first["wer"] <= first["wer_interval"][1]
     right = [own[0] for own in REFERENCES]
-    both = judge("two", "greedy", [["R IY D", "AH T", "IH N T AH"], right], REFERENCES)
+    both = evaluate("two", "greedy", [["R IY D", "AH T", "IH N T AH"], right], REFERENCES)
     assert [seed["wer"] for seed in both["seeds"]] == [first["wer"], 0.0]
     assert both["per"] == pytest.approx(first["per"] / 2)
     write_rows(tmp_path / "rows.json", [first, both])

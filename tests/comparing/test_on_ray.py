@@ -108,16 +108,16 @@ def test_a_cluster_without_seqcritic_is_told_in_one_line(
 
     monkeypatch.setattr(ray, "_run", refuse)
     line = refusal("compare", short_recipe, "--methods", "likelihood", "--out", tmp_path / "out", "--on", "ray")
-    assert line.endswith("--on: the cluster does not take runs: ModuleNotFoundError: No module named 'seqcritic'")
+    assert line.endswith("on: the cluster does not take runs: ModuleNotFoundError: No module named 'seqcritic'")
 
 
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [
-        ("ray://127.0.0.1:{port}", "--on: no Ray cluster answers at ray://127.0.0.1:{port} (Connection refused)"),
-        ("ray://127.0.0.1", "--on: 'ray://127.0.0.1' is no address; give ray://HOST:PORT"),
+        ("ray://127.0.0.1:{port}", "on: no Ray cluster answers at ray://127.0.0.1:{port} (Connection refused)"),
+        ("ray://127.0.0.1", "on: 'ray://127.0.0.1' is no address; give ray://HOST:PORT"),
         ("ray://127.0.0.1:many", "is no address; give ray://HOST:PORT"),
-        ("spark", "--on: 'spark' is no cluster; give ray, or ray://HOST:PORT"),
+        ("spark", "on: 'spark' is no cluster; give ray, or ray://HOST:PORT"),
     ],
 )
 def test_addresses_where_no_cluster_is(
@@ -149,7 +149,7 @@ def test_a_missing_package_is_told_with_its_extra(
 ):
     monkeypatch.setitem(sys.modules, "ray", None)
     line = refusal("compare", short_recipe, "--out", tmp_path / "out", "--on", "ray")
-    assert line == "seqcritic: --on: Ray is not installed; pip install 'seqcritic[ray]'"
+    assert line == "seqcritic: on: Ray is not installed; pip install 'seqcritic[ray]'"
 
 
 def test_a_cancelled_task_takes_its_process_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""Fifty kills at random moments, for every method, change no bit of where a run ends."""
+"""Fifty kills at random times, for every method, change no bit of where a run ends."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_a_kill_between_any_two_file_operations_changes_nothing(tmp_path: Path):
             break
         assert fork.code == -signal.SIGKILL
         assert outcome(train_here(recipe, folder)) == whole, f"killed at file operation {operation}"
-    assert 10 < operations.index(operation) < len(operations) - 1, "too few moments were tried"
+    assert 10 < operations.index(operation) < len(operations) - 1, "too few operations were tried"
 
 
 def kill_in_every_phase(begin: Callable[[], object], folder: Path, label: str) -> None:

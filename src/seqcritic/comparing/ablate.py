@@ -81,6 +81,7 @@ def ablate(
     trained = train_rows(settings, ablation_rows(settings, chosen), num_seeds, folder, jobs, "valid", may_diverge=True)
     score = build_score(settings)
     baseline = Override(BASELINE, "", False, PAPER_BASELINE)
+    # A row that is not among the trained ones has the recipe's own value: it is the baseline.
     of_rows = {row: trained.folders.get(row.name, trained.folders[BASELINE]) for row in (baseline, *chosen)}
     ablation = Ablation(
         title=settings.name,
@@ -142,7 +143,7 @@ def _gather_row(row: Override, folders: Sequence[Path], is_baseline: bool, highe
         seed_scores=tuple(better(scores, default=math.nan) for scores in after),
         last_scores=tuple(scores[-1] if scores else math.nan for scores in after),
         critic_explains=explained_at_start(folders),
-        num_diverged=sum(not is_finished(folder) for folder in folders),
+        num_diverged=sum(not is_finished(folder) for folder in folders),  # whatever else stops a run raises
         updates=max((update for scores in valid for update in scores), default=0),
         paper_score=row.paper,
         remark=row.remark,

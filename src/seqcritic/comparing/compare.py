@@ -121,13 +121,15 @@ def train_rows(
         own = {row.label: row.settings(settings) for row in rows}
         task.fingerprint()
         task.evaluation_set(split)
-        _check_scores(settings, own, task)
+        _check_scores(settings, own, task)  # before costs are measured, which takes minutes
+        # Their costs before those of rows, which are told as multiples of their methods'.
         methods = tuple(dict.fromkeys(row.method for row in rows))
         costed = with_costs(settings, methods, folder, task)
         rows = rows_with_costs(costed, rows, folder, task)
         check_budget(costed, rows)
         runs = plan_runs(costed, rows, num_seeds, folder)
         Jobs(runs, lambda run: own_costs(run_settings(costed, run), settings), jobs, may_diverge, start).run()
+    # A row's own critic is a run of that row too, and no result.
     folders = {row.label: [run.folder for run in runs if run.row == row and not run.is_pre_training] for row in rows}
     return TrainedRows(folders, costed, describe_costs(settings, costed, rows))
 
@@ -147,9 +149,10 @@ def _require_described(settings: Settings) -> None:
 def _check_scores(settings: Settings, own: Mapping[str, Settings], task: Task) -> None:
     """Try the score of every row, and refuse rows that could not stand in one table."""
     check_score(settings, task)
+    # By signature: rows may differ in how rewards are paid (score.normalise) where what is reported is one score.
     reported = build_score(settings).signature()
     for label, each in own.items():
-        if each.score == settings.score:
+        if each.score == settings.score:  # tried with the recipe's
             continue
         if build_score(each).signature() != reported:
             raise UserError(f"row '{label}': score: reports another score than the recipe; compare rows by one score")

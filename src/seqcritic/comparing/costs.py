@@ -62,8 +62,9 @@ def rows_with_costs(settings: Settings, rows: Sequence[Row], folder: Path, task:
 
 
 def _unknown_costs(settings: Settings, row: Row) -> dict[str, tuple[Settings, str]]:
-    """Return, by their names in the file, the costs that a row does not give: its settings and the cost varied."""
+    """Return the costs that a row does not give, by their names in the file: its settings, and which cost they vary."""
     own = row.settings(settings)
+    # By all that a row changes: a label that is given other settings later is measured anew.
     names = {str(row): row.method} | ({f"{row} (critic)": CRITIC} if row.own_critic and critic_of(own) else {})
     return {name: (own, cost) for name, cost in names.items() if f"compare.costs.{cost}" not in row.overrides}
 
@@ -115,7 +116,7 @@ def describe_costs(given: Settings, settings: Settings, rows: Sequence[Row]) -> 
 def _find_costs(folder: Path, wanted: list[str], measure: Callable[[list[str]], dict[str, float]]) -> dict[str, float]:
     """Return costs by name from the folder's file; those it lacks are measured and added to it."""
     path = folder / COSTS_FILE
-    stored = _read(path) if wanted else {}
+    stored = _read(path) if wanted else {}  # a damaged file is in nobody's way where it is not needed
     if missing := [name for name in wanted if name not in stored]:
         # Measured once for all that is missing, in turns: a busy minute then slows all of them alike.
         stored |= measure(missing)
@@ -163,7 +164,7 @@ def _read(path: Path) -> dict[str, float]:
 
 def _write(path: Path, costs: dict[str, float]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)  # nothing has been trained here yet
         write_whole(path, json.dumps(seal({"costs": costs, "environment": environment()}), indent=1))
     except OSError as error:
         raise UserError(f"out: cannot write {path}: {error.strerror or error}") from None

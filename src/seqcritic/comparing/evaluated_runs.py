@@ -49,6 +49,7 @@ def evaluate_run(
     evaluation, score = stored.on_test(search), stored.model.score
     if beam is None:
         return EvaluatedRun(folder, score, evaluation, None, GREEDY)
+    # Tuned for each run: one ρ for all would suit some methods better than others.
     by_beam = stored.tuned(beam)
     return EvaluatedRun(folder, score, evaluation, stored.on_test(by_beam), by_beam)
 
@@ -60,10 +61,11 @@ def score_on_test(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRun]
 
 
 def beam_score(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRun], metric: Score) -> BeamScore | None:
-    """Return the same by beam search, or None where there was none."""
+    """Return the same figures for beam search, or None where the runs were evaluated greedily alone."""
     ours, theirs = ([run.beam for run in group if run.beam is not None] for group in (runs, baseline))
     if not ours:
         return None
+    # Beside the score, since a method's seeds may differ in it.
     rhos = tuple(run.search.length_reward for run in runs)
     return BeamScore(runs[0].search.width, rhos, **_test_score(ours, theirs, metric, have_same_seeds(runs, baseline)))
 
@@ -78,6 +80,7 @@ def signature_of_tuned(runs: Sequence[EvaluatedRun]) -> str:
     """Return the beam signature of runs with a tuned length reward each: `rho:tuned-on-valid` instead of a number."""
     if runs[0].beam is None:
         return ""
+    # The first one's: that all are of the same score and text is known from the greedy ones.
     parts = runs[0].beam.signature.split("|")
     return "|".join("rho:tuned-on-valid" if part.startswith("rho:") else part for part in parts)
 
@@ -86,6 +89,7 @@ def _test_score(
     ours: Sequence[RunEvaluation], theirs: Sequence[RunEvaluation], metric: Score, shared_seeds: bool
 ) -> TestScore:
     runs, baseline = ([evaluation.statistics for evaluation in group] for group in (ours, theirs))
+    # [N, K] of each run: nothing is searched or scored again for all the resamples.
     low, high = interval(runs, metric)
     return TestScore(
         score=float(np.mean([evaluation.score for evaluation in ours])),

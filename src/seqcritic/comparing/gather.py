@@ -61,6 +61,7 @@ def compare_runs(
 
 def _runs_of_row(folder: Path, label: str) -> list[Path]:
     """Return the runs of one row of a comparison; a row with its own critic has both in a folder of its own."""
+    # A label may have brackets, which would be a pattern.
     above = glob.escape(Row(label, label).folder)
     found = [path.parent for below in ("", "*/") for path in folder.glob(f"seed-*/{above}/{below}{CONFIG_FILE}")]
     return sorted(path for path in found if path.name not in CRITICS)
@@ -87,12 +88,15 @@ def compare_experiments(
     }
     evaluated = [run for group in groups.values() for run in group]
     signatures = {run.evaluation.signature for run in evaluated}
+    # Runs that were trained for different surrogates are compared by the score that is reported.
     if len({without_surrogate(each) for each in signatures}) > 1:
         raise UserError(
             "the runs were not evaluated by the same score on the same text, so they cannot stand in one table; "
             f"name those that were: {' and '.join(sorted(signatures))}"
         )
+    # By seed: a paired test takes the runs at the same place for a pair.
     groups = {label: sorted(group, key=lambda run: read_settings(run.folder).seed) for label, group in groups.items()}
+    # Without it the first: every table has something to compare with.
     baseline = BASELINE if BASELINE in groups else next(iter(groups))
     first = read_settings(evaluated[0].folder)
     return Comparison(
@@ -142,13 +146,16 @@ def _experiments(folders: Sequence[Path]) -> dict[str, list[Path]]:
     experiments: dict[tuple[str, str], list[Path]] = {}
     for folder in folders:
         settings = read_settings(folder)
+        # Seeds of one experiment begin from actors of their own, so `start` differs as the seed does.
         tree = settings.model_dump(mode="json", exclude={"seed", "start"})
         shared = {key: value for key, value in flatten(tree).items() if key not in WITHOUT_EFFECT_ON_TRAINING}
+        # As text: settings hold lists, which are no keys of a dictionary.
         experiments.setdefault((settings.method.label, json.dumps(shared)), []).append(folder)
     methods = [label for label, _ in experiments]
     names = [members[0].name for members in experiments.values()]
     named: dict[str, list[Path]] = {}
     for (label, _), members in experiments.items():
+        # Two experiments of one method are told apart by their folders, and these by their paths if need be.
         name = members[0].name if names.count(members[0].name) == 1 else str(members[0])
         named[label if methods.count(label) == 1 else f"{label} ({name})"] = members
     return named
@@ -158,7 +165,7 @@ def _row(label: str, group: list[EvaluatedRun], baseline: list[EvaluatedRun], is
     """Average a method's seeds; the interval is over sentences, the test against the baseline over seeds as well."""
     settings = read_settings(group[0].folder)
     metric = group[0].score
-    others = [] if is_baseline else baseline
+    others = [] if is_baseline else baseline  # no test of the baseline against itself
     progress = [read_description(find_weights(run.folder))["progress"] for run in group]
     return MethodRow(
         label=label,
@@ -192,6 +199,7 @@ def critic_curve(label: str, folder: Path) -> Curve | None:
     if not records:
         return None
     if settings.start.critic is not None:
+        # A run that starts from a critic counts its compute: the critic's own phase is the left part of one curve.
         records = [
             record for record in _with_critic(Path(settings.start.critic)) if record["phase"] == "critic"
         ] + records
@@ -218,6 +226,7 @@ def _with_critic(folder: Path) -> list[Record]:
 def _examples(evaluations: dict[str, RunEvaluation]) -> tuple[Example, ...]:
     """Return sentences spread evenly over the test set, chosen by their position alone."""
     first = next(iter(evaluations.values()))
+    # A test set smaller than NUM_EXAMPLES would give some of its sentences twice.
     rows = np.unique(np.linspace(0, len(first.sources) - 1, NUM_EXAMPLES).astype(int))
     return tuple(
         Example(

@@ -86,7 +86,7 @@ class Jobs:
 
     def _start_what_can(self) -> bool:
         """Start runs whose needs are met, pass over those that are finished, and tell whether any is under way."""
-        for run in list(self.waiting):
+        for run in list(self.waiting):  # a copy: runs are taken out on the way
             if len(self.running) >= self.num_parallel:
                 break
             if not all(is_finished(folder) for folder in run.needs):
@@ -94,7 +94,7 @@ class Jobs:
             self.waiting.remove(run)
             # Only now: how many updates a row may make depends on what its critic has cost.
             settings = self.settings_of(run)
-            check_settings(run.folder, settings)
+            check_settings(run.folder, settings)  # of a finished run too: it must be this one
             if not is_finished(run.folder):
                 total = sum(getattr(settings.phases, phase).updates for phase in planned_phases(settings))
                 made = read_metrics(run.folder)[-1:]  # by an earlier command, before it was stopped
@@ -122,6 +122,7 @@ class Jobs:
                 # What would begin with a diverged critic has nothing to begin with.
                 self.waiting = [other for other in self.waiting if folder not in other.needs]
                 continue
+            # The last line says why: a fault is told in one.
             lines = log_path(folder).read_text(encoding="utf-8", errors="replace").strip().splitlines()
             message = f"{run.title} (seed {run.seed}) ended with exit code {code}: {lines[-1] if lines else ''}"
             raise NonFiniteError(message) if code == NonFiniteError.exit_code else UserError(message)
@@ -174,7 +175,7 @@ def write_config(run: PlannedRun, settings: Settings) -> Path:
 
 def start_process(config: Path, folder: Path, workplace: str | None = None) -> Popen[bytes]:
     """Start `seqcritic train` on a run; its output goes to a log beside the run's folder."""
-    with log_path(folder).open("ab") as output:
+    with log_path(folder).open("ab") as output:  # of a resumed run, what was said before stays
         return Popen(
             [sys.executable, "-m", "seqcritic", "train", str(config), "--out", str(folder)],
             stdin=DEVNULL,

@@ -47,11 +47,11 @@ def placed_on(address: str | None) -> Iterator[Start | None]:
 def _connect(address: str) -> Any:
     """Join the cluster of an address; `ray` alone is that of RAY_ADDRESS, or of this machine, begun where none runs."""
     if address != RAY and not address.startswith(CLIENT):
-        raise UserError(f"--on: '{address}' is no cluster; give ray, or ray://HOST:PORT")
+        raise UserError(f"on: '{address}' is no cluster; give ray, or ray://HOST:PORT")
     try:
         import ray
     except ImportError:
-        raise UserError("--on: Ray is not installed; pip install 'seqcritic[ray]'") from None
+        raise UserError("on: Ray is not installed; pip install 'seqcritic[ray]'") from None
     place = address if address != RAY else os.environ.get("RAY_ADDRESS")
     if place is not None:
         _require_answer(place)
@@ -60,7 +60,7 @@ def _connect(address: str) -> Any:
         ray.init(place, logging_level=logging.ERROR, log_to_driver=False)
     except Exception as error:  # of Ray, of its connection, of other versions there
         said = " ".join(str(error).split())
-        raise UserError(f"--on: the Ray cluster at {place or 'this machine'} cannot be joined: {said}") from None
+        raise UserError(f"on: the Ray cluster at {place or 'this machine'} cannot be joined: {said}") from None
     return ray
 
 
@@ -73,13 +73,13 @@ def _require_answer(place: str) -> None:
         host = port = None
     if host is None or port is None:
         if "://" in place:
-            raise UserError(f"--on: '{place}' is no address; give ray://HOST:PORT")
+            raise UserError(f"on: '{place}' is no address; give ray://HOST:PORT")
         return  # as `auto` or `local`, which RAY_ADDRESS may say
     try:
         socket.create_connection((host, port), ANSWER_SECONDS).close()
     except OSError as error:
         raise UserError(
-            f"--on: no Ray cluster answers at {place} ({error.strerror or error}); ray status, given there, tells "
+            f"on: no Ray cluster answers at {place} ({error.strerror or error}); ray status, given there, tells "
             "whether one runs"
         ) from None
 
@@ -101,7 +101,7 @@ class _Task:
             self._task = place.remote(str(config.resolve()), str(run.folder.resolve()), os.getcwd())
         except Exception as error:  # whatever is raised there, as where seqcritic is missing or of another version
             said = " ".join(str(error).split())
-            raise UserError(f"--on: the cluster does not take runs: {type(error).__name__}: {said}") from None
+            raise UserError(f"on: the cluster does not take runs: {type(error).__name__}: {said}") from None
 
     def poll(self) -> int | None:
         """Return the exit code, or None while it waits or runs."""

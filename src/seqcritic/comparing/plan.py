@@ -66,6 +66,7 @@ def plan_runs(settings: Settings, rows: Sequence[Row], num_seeds: int, out: Path
                 path = place / critic if row.own_critic else folder / critic
                 if row.own_critic:
                     planned.append(PlannedRun(critic, seed, path, actor, row, start))
+                    # Beside its critic, below the row's folder.
                     place /= row.method
                 needs, found["critic"] = (*actor, path), str(path)
             elif settings.start.critic and own[row.label].method.needs_critic:
@@ -99,11 +100,12 @@ def run_settings(settings: Settings, run: PlannedRun) -> Settings:
     updates = 0
     if not run.is_pre_training:
         critic = run.start.get("critic")
+        # What it has really cost: its phase may have ended early.
         spent = read_description(find_weights(critic))["progress"]["compute"] if critic else 0.0
         updates = _affordable(budget(settings), own, spent)
     tree = own.model_dump(mode="json")
     tree |= {"seed": run.seed, "start": dict(run.start)}
-    tree["phases"]["train"]["updates"] = updates
+    tree["phases"]["train"]["updates"] = updates  # 0 of a pre-training, which then has no such phase
     return settings_from(tree)
 
 
@@ -114,6 +116,7 @@ def check_budget(settings: Settings, rows: Sequence[Row]) -> None:
         if critic := critic_of(own):
             trained = own if row.own_critic else with_method(settings, CRITICS[critic])
             rules = trained.phases.critic
+            # By such a rule the phase may end before it has spent all this.
             if rules.explained_variance is None and rules.patience is None:
                 _affordable(budget(settings), own, rules.updates * trained.compare.cost("critic"))
 

@@ -79,6 +79,7 @@ def own_rows(settings: Settings, rows: Mapping[str, Mapping[str, Any]]) -> tuple
 
     A row has the recipe's method unless it names another, and without overrides it is the recipe as it stands.
     """
+    # What a folder of a comparison may already hold, by the names of folders.
     folders = {"actor": "actor"} | {name: name for name in (*CRITICS, *method_labels())}
     found = []
     for label, tree in rows.items():
@@ -99,6 +100,7 @@ def _method(settings: Settings, overrides: Mapping[str, Any]) -> str:
     """Return the label of a row's method; that there is such a one is checked with its settings."""
     name = str(overrides.get("method.name", settings.method.name))
     weight = overrides.get("method.likelihood_weight", settings.method.likelihood_weight)
+    # Likelihood with some likelihood added is likelihood.
     return name + MIXED if weight and name != "likelihood" else name
 
 

@@ -77,7 +77,7 @@ class Codec(ABC):
 
     def source_tokens(self, ids: Sequence[int]) -> list[str]:
         """Source ids as single tokens, to be shown."""
-        return [str(number) for number in ids]
+        return [str(token_id) for token_id in ids]
 
     def normalise(self, line: str) -> str:
         """A raw line as the data has it, where that is not the same."""

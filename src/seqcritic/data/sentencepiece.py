@@ -78,21 +78,21 @@ def read_sentencepiece(content: bytes) -> Tokenizer:
 
 
 def _unigram(pieces: list[Piece], byte_fallback: bool) -> models.Model:
-    unknown = next((place for place, piece in enumerate(pieces) if piece.type is PieceType.UNKNOWN), None)
+    unknown = next((token_id for token_id, piece in enumerate(pieces) if piece.type is PieceType.UNKNOWN), None)
     return models.Unigram([(piece.text, piece.score) for piece in pieces], unknown, byte_fallback)
 
 
 def _bpe(pieces: list[Piece], byte_fallback: bool) -> models.Model:
     """Return BPE whose merges are in the order of the scores of what they make, as SentencePiece takes them."""
-    numbers = {piece.text: number for number, piece in enumerate(pieces)}
+    ids = {piece.text: token_id for token_id, piece in enumerate(pieces)}
     merges: list[tuple[str, str]] = []
     for piece in sorted(pieces, key=lambda piece: -piece.score):
         if piece.type is PieceType.NORMAL:
             # The file has no merges: any two pieces that make this one may have been it.
             halves = [(piece.text[:cut], piece.text[cut:]) for cut in range(1, len(piece.text))]
-            merges += [(left, right) for left, right in halves if left in numbers and right in numbers]
+            merges += [(left, right) for left, right in halves if left in ids and right in ids]
     unknown = next((piece.text for piece in pieces if piece.type is PieceType.UNKNOWN), None)
-    return models.BPE(numbers, merges, unk_token=unknown, fuse_unk=True, byte_fallback=byte_fallback)
+    return models.BPE(ids, merges, unk_token=unknown, fuse_unk=True, byte_fallback=byte_fallback)
 
 
 def _piece(content: bytes) -> Piece:

@@ -72,7 +72,7 @@ class WordVocabulary:
         self.kind = kind
         self.lowercase = lowercase
         self._texts = [END_TEXT, UNKNOWN_TEXT, *words]
-        self._ids = {word: number for number, word in enumerate(words, start=NUM_SPECIAL)}
+        self._ids = {word: token_id for token_id, word in enumerate(words, start=NUM_SPECIAL)}
         if len(self._ids) != len(words):
             raise ValueError("a vocabulary lists every word once")
 
@@ -101,7 +101,7 @@ class WordVocabulary:
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the words up to the first end token, `<unk>` for unknown ones."""
-        return [self._texts[number] for number in takewhile(lambda number: number != END, ids)]
+        return [self._texts[token_id] for token_id in takewhile(lambda token_id: token_id != END, ids)]
 
     def words(self, line: str) -> list[str]:
         """Return the words of a raw line, unknown ones included, also where the tokens are characters."""

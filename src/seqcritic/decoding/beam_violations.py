@@ -3,7 +3,7 @@
 At each step the K - 1 best incorrect expansions of the beam are ranked by log-probability. The reference's prefix must
 beat the last of them, which then stands K-th (at its last token: the first), by a margin; if so, it and they live on.
 If not, that is a violation: the rival is noted, and the search starts again from the reference's prefix alone. An
-incorrect hypothesis that has ended keeps its place and its score.
+incorrect hypothesis that has ended keeps its position and its score.
 
 Shapes: B examples, K positions of the beam (0 is the reference), T steps, V vocabulary, N violations.
 """

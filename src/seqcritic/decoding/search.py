@@ -21,7 +21,7 @@ BEAM_POSITIONS = 2048  # hypotheses searched at once, so that memory does not gr
 class Search:
     """The width of the beam, 1 for greedy search, and ρ, what each emitted token adds to a hypothesis' score.
 
-    `refill`: hypotheses that have ended take up no places of the beam, as in Hugging Face's `generate`.
+    `refill`: hypotheses that have ended take up no positions of the beam, as in Hugging Face's `generate`.
     """
 
     width: int = 1

@@ -54,6 +54,7 @@ def build_score(settings: Settings, codec: Codec | None = None) -> Score:
     scores = [build_named(name, settings, codec, path) for path, name in settings.score.names.items()]
     if not settings.score.parts:
         return scores[0]
+    # The parts are built already, each by the path under which a fault of it is told.
     parts = tuple((score, part.weight) for score, part in zip(scores, settings.score.parts, strict=True))
     return SCORES.find(WEIGHTED_SUM).build(replace(score_options(settings, codec), parts=parts))
 
@@ -96,7 +97,7 @@ def other_scores(score: Score, settings: Settings, codec: Codec | None = None) -
 
 
 def introduce(score: Score, task: Callable[[], Task]) -> Score:
-    """Return the score, told how to read the validation references of a task; the task is asked for when it does."""
+    """Tell a score how to read the validation references of a task, and return it; the task is made when it reads."""
 
     def read() -> list[list[list[int]]]:
         valid = task()
@@ -132,6 +133,7 @@ def resolve_search(search: AnySearch, settings: Settings, codec: Codec, own: Cal
         try:
             score = ScoreSettings.model_validate({**settings.score.model_dump(), "name": search.utility, "parts": ()})
         except ValidationError as error:
+            # The settings speak of score.name; whoever reads this has given a utility.
             told = str(error.errors()[0]["ctx"]["error"])
             raise UserError(told.replace("score.name:", "utility:")) from None
         utility = build_score(settings.model_copy(update={"score": score}), codec)
@@ -176,7 +178,8 @@ def predict_batches(actor: Actor, task: Task, batches: Iterable[Batch], search: 
 
 def score_predictions(predictions: list[str], evaluation_set: EvaluationSet, metric: Score) -> Evaluated:
     """Return predictions of a set with their score."""
-    statistics = metric.statistics(predictions, evaluation_set.all_references, evaluation_set.sources)
+    statistics = metric.statistics(predictions, evaluation_set.all_references, evaluation_set.sources)  # [N, K]
+    # Of a corpus the score is a function of the sum over sentences, so that a bootstrap needs no text.
     return Evaluated(predictions, statistics, float(metric.of_totals(statistics.sum(axis=0))))
 
 

@@ -94,6 +94,7 @@ def evaluate_predictions(
     further = _further_scores(model, task, predictions, evaluation_set)
     watched = other_scores(metric, model.settings, task.codec)
     decimals = {name: score.num_decimals(further[name][0]) for name, score in watched.items()}
+    # [N]: each sentence as a corpus of its own, which a mean over sentences allows.
     own = metric.of_totals(evaluated.statistics).tolist() if isinstance(metric, FunctionScore) else ()
     return RunEvaluation(
         method=model.settings.method.label,
@@ -133,14 +134,18 @@ def load_for_evaluation(
     if not overrides:
         return model, model.task
     tree = model.settings.model_dump(mode="json")
+    # Before the overrides are applied: afterwards nobody knows whose files are whose.
     _make_room(tree["data"], overrides)
     override(tree, overrides, section="data")
+    # Other text in the model's own tokens: learnt anew, ids would mean something else.
     return model, build_task(settings_from(tree).data, codec=model.codec)
 
 
 def _make_room(data: dict[str, Any], overrides: Overrides) -> None:
-    """Take the run's own files out of a split for which pairs are given in the other form, or both would be
-    evaluated."""
+    """Take the run's own files out of a split for which pairs are given in the other form.
+
+    Otherwise both would be evaluated.
+    """
     given = {each.partition("=")[0].strip() for each in overrides}
     for split in SPLITS:
         fields = {field for field in ("source", "target", "pairs") if f"data.{split}.{field}" in given}
@@ -153,8 +158,7 @@ def _make_room(data: dict[str, Any], overrides: Overrides) -> None:
 def _further_scores(
     model: Model, task: Task, predictions: list[str], evaluation_set: EvaluationSet
 ) -> dict[str, tuple[float, str]]:
-    """Return the other figures: what the settings watch, and what a reader of BLEU expects, chrF and BLEU by the
-    paper's convention."""
+    """Return the other figures: the scores that the settings watch; beside BLEU of texts, chrF and the paper's BLEU."""
     references, codec = evaluation_set.all_references, task.codec
     scores = other_scores(model.score, model.settings, codec)
 
@@ -178,4 +182,5 @@ def _further_scores(
         "BLEU, tokenised lower-case as in the paper": (float(paper.of_totals(totals)), f"score:{describe(paper)}"),
         "chrF": (float(chrf.of_totals(chrf_totals)), describe(chrf)),
     }
+    # What the settings ask for comes last, so that it stands where both have one name.
     return expected | found

@@ -46,12 +46,14 @@ class StoredEvaluations:
             with Bar(title, len(test), "sentences") as bar, self.model.predicting(search):
                 return predict_batches(self.model.actor, self.task, bar.over(test.batches, len), search)
 
+        # Without ρ, which is in the key: of each width the newest evaluation is kept.
         name = f"test-{search.describe().replace(' ', '-')}"
         predictions = self._remember(name, self._key("test", len(test.references), search), predict)
         return evaluate_predictions(self.model, self.task, "test", test, search, predictions)
 
     def tuned(self, width: int) -> Search:
         """Return the beam search of a width with the length reward that is best on the validation set."""
+        # Of a search without ρ, which is what is sought.
         key = self._key("valid", len(self.task.evaluation_set("valid").references), Search(width))
 
         def tune() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from seqcritic.training.model import Model, Places
 
 STEP = 0.2
 FIRST_GRID = 11  # 0 to 2
-LARGEST = 50
+LARGEST = 50  # the last step, ρ = 10
 ALL = 1_000_000  # hypotheses: none is dropped, so no search stops early
 
 
@@ -56,6 +56,7 @@ def tune_model(
 
     def score(rho: float) -> float:
         best = [
+            # As beam search ranks them: what met its maximum length comes after all that ended, but not with refill.
             max(hypotheses, key=lambda each: (refill or each.finished, each.log_probability + rho * len(each.tokens)))
             for hypotheses in found
         ]
@@ -65,8 +66,9 @@ def tune_model(
     scores: dict[float, float] = {}
     while True:
         index = len(scores)
-        rho = round(STEP * index, 6)
+        rho = round(STEP * index, 6)  # 0.2 · 3 would be 0.6000000000000001
         scores[rho] = score(rho)
+        # Of equals the smallest ρ: where the edge of the grid is no better, it stops growing.
         best = max(scores, key=lambda value: sign * scores[value])
         if index >= LARGEST or (index + 1 >= FIRST_GRID and best != rho):
             return best, scores

@@ -19,6 +19,7 @@ class KeptActors:
         self.size = size
         self._best = best
         self._sign = 1 if higher_is_better else -1
+        # In the order of their evaluations: the first is the oldest.
         self._kept: list[tuple[float, Weights]] = []
 
     def __len__(self) -> int:
@@ -38,6 +39,7 @@ class KeptActors:
 
     def mean(self) -> Weights | None:
         """Return the mean of the weights; None where there are not at least two actors."""
+        # One alone is of the only evaluation of its phase, and so is the best actor already.
         if len(self._kept) < 2:
             return None
         names = self._kept[0][1]
@@ -45,6 +47,7 @@ class KeptActors:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all of it as named tensors."""
+        # float64, as a Python float: which is the worst must come out alike after a resume.
         found = {"scores": torch.tensor([score for score, _ in self._kept], dtype=torch.float64)}
         for place, (_, weights) in enumerate(self._kept):
             found |= prefixed(str(place), weights)

@@ -58,8 +58,9 @@ def measure_seconds(
                 clock.time_update(warm, settings.phases.actor.learning_rate, 0.0)
     learners = {label: clock.learner(own) for label, (own, _) in timed.items()}
     for label, learner in learners.items():
+        # One actor for all: how long samples grow decides what most updates cost.
         load_weights(learner.networks.actor, warm.actor_weights(), "the actor to measure with")
-        learner.start_phase(timed[label][1])
+        learner.start_phase(timed[label][1])  # after loading: target copies become what they are copies of
     seconds: dict[str, list[float]] = {label: [] for label in learners}
     with Bar("what updates cost", rounds, "steps") as bar:
         for made in bar.over(range(rounds)):
@@ -92,6 +93,7 @@ class Clock:
     def learner(self, settings: Settings) -> Learner:
         """Return networks of their own, as settings describe them."""
         codec = self.task.codec
+        # Scores that weigh tokens by how common they are read the validation references for it.
         score = introduce(build_score(settings, codec), lambda: self.task)
         return recipe_learner(settings, codec.num_source_tokens, codec.num_target_tokens, score)
 

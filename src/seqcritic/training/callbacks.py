@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+# For the types alone: run.py imports this module.
 if TYPE_CHECKING:
     from seqcritic.training.run import Run
 

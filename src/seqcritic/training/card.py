@@ -51,9 +51,11 @@ def write_card(origin: Origin) -> str:
         "## Limits",
         "\n".join(f"- {limit}" for limit in _limits(origin.settings)),
     ]
+    # Empty lines part the paragraphs, by which `packaged.summary` finds the first one too.
     return "\n\n".join(parts) + "\n"
 
 
+# Hubs read this head where a file begins with it.
 PRETRAINED = """---
 library_name: transformers
 tags: [seqcritic]
@@ -71,6 +73,7 @@ def introduce_pretrained(origin: Origin) -> str:
         f'tokenizer = AutoTokenizer.from_pretrained("{origin.name}")\n'
         "```"
     )
+    # Word for word as in `write_card`, or nothing would be replaced.
     usual = f"```sh\nseqcritic predict {origin.name} < lines > answers\n```"
     return PRETRAINED + write_card(origin).replace(usual, loading)
 
@@ -129,6 +132,7 @@ def _results(origin: Origin) -> str:
             f"{result.score_name} {result.score:.2f}",
             f"{result.interval[0]:.2f} to {result.interval[1]:.2f}",
             f"{result.num_sentences:,}",
+            # A bar would end the cell of the table; Python 3.11 takes no backslash within the braces.
             f"`{result.signature.replace('|', chr(92) + '|')}`",
         )
         for result in origin.results
@@ -145,6 +149,7 @@ def _limits(settings: Settings) -> list[str]:
             "It knows the words and the style of its training text; other text it translates worse.",
             f"Its training sentences had at most {data.maximum_length} tokens.",
         ]
+    # These are of the paper's noise; errors of typing have their own below.
     errors = [
         "It replaces characters and does nothing else: it neither inserts nor removes any, so missing and doubled "
         "letters stay.",

@@ -83,6 +83,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise UserError(f"{path} is not of the format {FORMAT}; it was written by something else")
     missing = [name for name in PARTS if not isinstance(description.get(name), PARTS[name]) or not description[name]]
+    # Told here, where the file can be named: readers take these for granted.
     missing = missing or [f"progress.{name}" for name in COUNTS if name not in description["progress"]]
     if missing:
         raise _damage(path, f"it has no {missing[0]}")
@@ -183,7 +184,7 @@ class CheckpointFolder:
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Return an optimiser's state as named tensors."""
     return {
-        f"{index}.{key}": gather(torch.as_tensor(value))
+        f"{index}.{key}": gather(torch.as_tensor(value))  # an optimiser may keep plain numbers too
         for index, entries in optimiser.state_dict()["state"].items()
         for key, value in entries.items()
         if value is not None  # as SGD without momentum keeps it
@@ -208,5 +209,6 @@ def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose name begins with the prefix, without it."""
+    # With the dot: what belongs to `10` is not under `1`.
     start = f"{prefix}."
     return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}

@@ -25,6 +25,7 @@ def choose_device(name: DeviceName, local_rank: int = 0) -> torch.device:
         number = torch.cuda.device_count()
         if number == 0:
             raise UserError("device: there is no CUDA device here; give device=cpu")
+        # NCCL takes one process a GPU; two that shared one would fail at their first exchange.
         if local_rank >= number:
             raise UserError(f"device: {local_rank + 1} processes on this machine, but {number} CUDA device(s)")
         return torch.device("cuda", local_rank)
@@ -39,6 +40,7 @@ def weight_type(precision: Precision, device: torch.device) -> torch.dtype:
         raise UserError("precision: MPS devices have no float64; give precision=float32")
     if precision == "bfloat16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         raise UserError("precision: this GPU has no bfloat16; give precision=float32")
+    # Weights are never bfloat16: its eight bits of precision would lose the small steps of an optimiser.
     return torch.float64 if precision == "float64" else torch.float32
 
 
@@ -53,7 +55,7 @@ def computing(precision: Precision, device: torch.device) -> AbstractContextMana
 
 
 def predicting(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    """Return the context in which predictions are made: by autocast none are."""
+    """Return the context in which predictions are made; autocast is never used for them."""
     narrow = precision == "bfloat16" and device.type == "cpu"
     return bfloat16_products(predicting=True) if narrow else nullcontext()
 
@@ -68,6 +70,7 @@ def describe_precision(precision: Precision, device: torch.device) -> str | None
 
 def require_memory(device: torch.device, num_bytes: int) -> None:
     """Refuse networks for which a device has not the memory, before the system ends the process without a word."""
+    # A GPU has memory of its own, a CPU and an MPS device have the machine's.
     room = (
         torch.cuda.get_device_properties(device).total_memory
         if device.type == "cuda"

@@ -144,7 +144,7 @@ class Processes:
 
     def _sum(self, values: Tensor) -> Tensor:
         try:
-            dist.all_reduce(values)
+            dist.all_reduce(values)  # in place: every caller gives a tensor made for it
         except RuntimeError as error:
             raise LostProcess(f"another process of the training has ended ({error})") from None
         return values

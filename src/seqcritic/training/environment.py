@@ -56,5 +56,5 @@ def set_up_process(threads: int) -> None:
         set_option = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
         return
-    set_option(_MMAP_MAX, 0)
-    set_option(_TRIM_THRESHOLD, 2**31 - 1)
+    set_option(_MMAP_MAX, 0)  # none by mmap, which gives a buffer back as soon as it is free
+    set_option(_TRIM_THRESHOLD, 2**31 - 1)  # the end of the heap is kept too, up to 2 GiB of it

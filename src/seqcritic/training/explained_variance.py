@@ -1,4 +1,5 @@
-"""The explained variance of the critic: how much of the realised return's it foresees, on validation samples.
+"""The explained variance of the critic: how much of the variance of the realised return it foresees,
+on samples for validation sentences.
 
     1 − Var(G_t − Q̂(ŷ_t)) / Var(G_t),   G_t = Σ_{τ≥t} r_τ
 
@@ -29,11 +30,12 @@ def explained_variance(networks: Networks, batches: Sequence[Batch], settings: S
     method = CriticTraining(settings.method, score, settings.score.shaping)
     # The word that derives the seed is an older name of this figure: another one would change published curves.
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "readiness"))
+    # Anew at every call: evaluations differ by the networks, not by luck, and the run's own generator stays untouched.
     total, num_sentences = 0.0, 0
     for batch in batches:
         own = batch.to(networks.actor.device)
         measured = method(networks, own, generator, progress=0.0).measurements["explained_variance"]
-        total += measured.item() * len(batch)
+        total += measured.item() * len(batch)  # batches differ in size
         num_sentences += len(batch)
         if num_sentences >= NUM_SENTENCES:
             break

@@ -80,6 +80,7 @@ def export(
 
 def _write_pretrained(actor: Actor, target: Path, card: str) -> None:
     """Write the folder of another library's own format, whole or not at all."""
+    # Beside the target, for a rename is atomic within one file system only.
     temporary = target.with_name(f".{target.name}.partial")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
@@ -90,7 +91,7 @@ def _write_pretrained(actor: Actor, target: Path, card: str) -> None:
     except OSError as error:
         raise UserError(f"out: cannot write {target}: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)  # nothing is left of it once it has been renamed
 
 
 def describe(model: Model) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def describe(model: Model) -> dict[str, Any]:
         "settings": without_paths(model.settings).model_dump(mode="json"),
         "data": model.description["data"],
         "codec": model.codec.to_dict(),
-        "progress": {name: progress[name] for name in COUNTS},
+        "progress": {name: progress[name] for name in COUNTS},  # no more than `read_description` asks for
         "text": text_names(model.settings),
     }
 
@@ -110,6 +111,7 @@ def without_paths(settings: Settings) -> Settings:
     data = settings.data
     if isinstance(data, OwnTaskSettings):
         return settings.model_copy(update=_neutral())
+    # The embedded text names no file and is everywhere: such a model is still evaluated on it.
     nothing: dict[str, Any] = {split: type(getattr(data, split))() for split in SPLITS if not _is_embedded(data, split)}
     if isinstance(data, TranslationSettings):
         nothing["dataset"] = None
@@ -138,7 +140,7 @@ def text_names(settings: Settings) -> dict[str, list[str]]:
 def read_result(path: str | Path) -> TestResult:
     """Return the figures that `evaluate --json` has printed into a file, by the file's name."""
     try:
-        found = unseal(json.loads(read_text(path, "result")))
+        found = unseal(json.loads(read_text(path, "result")))  # its UserError passes, though it is a ValueError
         name, score, (low, high), num_sentences, signature = (found[field] for field in RESULT_FIELDS)
         return TestResult(
             Path(path).stem, str(name), float(score), (float(low), float(high)), int(num_sentences), str(signature)
@@ -165,6 +167,7 @@ def _is_embedded(data: Any, split: str) -> bool:
 
 def _stored_results(run: str | Path) -> list[TestResult]:
     """Return the score on the run's own test set if the run was evaluated on it and the text is still there."""
+    # A run that was never evaluated would be searched now, over the whole test set.
     if not (Path(run) / EVALUATIONS_FOLDER).is_dir():
         return []
     try:
@@ -188,12 +191,13 @@ def _halve(model: Model, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         batches = model.task.evaluation_set("valid").batches
     except UserError as error:
         raise UserError(f"half: it compares predictions on the validation text: {error}") from None
+    # Clones: `weights` are the actor's own tensors, which loading the halves overwrites.
     full = {name: weight.clone() for name, weight in weights.items()}
     halved = {name: weight.half() for name, weight in full.items()}
     before = _predict_sample(model, batches)
     load_weights(model.actor, halved, "half")
     after = _predict_sample(model, batches)
-    load_weights(model.actor, full, "half")
+    load_weights(model.actor, full, "half")  # the actor may be an object that the caller goes on with
     num_different = sum(one != other for one, other in zip(before, after, strict=True))
     if num_different:
         raise UserError(

@@ -1,4 +1,4 @@
-"""What a run measures on examples that it does not train on, and on some that it does.
+"""What a run measures on validation examples, and on a few training examples.
 
 Of several processes the first measures; the others wait and are told.
 """
@@ -41,6 +41,7 @@ class HeldOut:
         self._between_batches = between_batches
         self._sets: dict[str, EvaluationSet] = {}
         self._others = other_scores(score, settings, task.codec)
+        # A fault is told by its setting, before anything is trained.
         for name, other in self._others.items():
             try_function(other, task, f"evaluation.also: {name}")
         self.other_scores: dict[str, float] = {}  # other scores of the last evaluation on valid, in the first process
@@ -50,6 +51,7 @@ class HeldOut:
 
         def compute() -> float:
             actor, examples = self._networks.actor, self._examples(split)
+            # A signal is obeyed between batches: a whole evaluation may take minutes.
             found = evaluate_actor(actor, self._task, examples, self._score, between_batches=self._between_batches)
             # From the same predictions: what costs is decoding, not scoring.
             if split == "valid":
@@ -90,6 +92,7 @@ class HeldOut:
     @cached_property
     def signature(self) -> str:
         """What a reader must know of the validation scores that this run writes."""
+        # Computed once: every checkpoint tells it, and what it says of the data takes a pass over the text.
         valid = self._examples("valid")
         trained, count = surrogate(self._score), valid.num_references
         return signature(
@@ -104,6 +107,7 @@ class HeldOut:
 
     def _examples(self, split: str) -> EvaluationSet:
         """Return the validation set, or the training examples that are evaluated beside it."""
+        # Kept: choosing examples that are trained on takes a pass over the training text.
         if split not in self._sets:
             size, task = self._settings.training.train_examples, self._task
             self._sets[split] = task.training_sample(size) if split == "train" else task.evaluation_set(split)

@@ -83,13 +83,14 @@ class Learner:
             network.to(self.device, weight)
         if settings.training.shard:
             shard_actors(self.networks.named().values(), self.device, self.processes.size)
-        self.best_actor = self.actor_weights()
+        self.best_actor = self.actor_weights()  # every phase, the first too, begins with the best actor so far
         self.optimisers: dict[str, torch.optim.Optimizer] = {}
         self.phase = ""
         self.method: Method | None = None  # no phase has begun
 
     def actor_weights(self) -> dict[str, Tensor]:
         """Return a copy of the actor's weights."""
+        # Clones: what `weights_of` returns are the tensors that the next step changes.
         return {name: tensor.clone() for name, tensor in weights_of(self.networks.actor).items()}
 
     def sharpen_best_actor(self, factor: float) -> None:
@@ -131,7 +132,7 @@ class Learner:
         return steps[0] if len(steps) == 1 else _means(steps)
 
     def _parts(self, shard: Shard) -> list[Shard]:
-        """Return what of the shard is in memory at once, part by part; they differ by at most one example."""
+        """Return the parts of the shard, which are in memory one after the other; their sizes differ by at most one."""
         number = self.settings.training.accumulate
         if len(shard) < number:
             raise UserError(f"training.accumulate: a batch of {len(shard)} is too small for {number} parts")
@@ -172,6 +173,7 @@ class Learner:
         # After backward, so that processes wait for each other once an update.
         measurements = self.processes.average(summed.measurements, shard.fraction)
         self._average_gradients(shard)
+        # All norms before any step: a gradient that is not finite leaves every network as it was.
         for name in self.optimisers:
             # Each network by its own norm: the critic's large gradient at the beginning must not shrink the actor's.
             measurements[f"{name}_gradient_norm"] = self._clip(name)
@@ -259,8 +261,9 @@ class Learner:
         # Only what has a gradient: a frozen or unused weight has none and would count as zero anyway.
         norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
         found = gather(norm)
+        # Before anything is scaled by it: an infinite norm would make the finite gradients 0.
         _require_finite(f"the gradient of the {name}", found)
-        if limit is not None and found.item() > limit:
+        if limit is not None and found.item() > limit:  # most updates need no pass over the gradients
             nn.utils.clip_grads_with_norm_(parameters, limit, norm)
         return found.item()
 

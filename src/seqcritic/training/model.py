@@ -65,6 +65,7 @@ class Model:
     @cached_property
     def task(self) -> Task:
         """The data it was trained on."""
+        # With the codec that is stored with the weights: ids must mean what they meant in training.
         task: Task | None = self.given.get("task")
         return build_task(self.settings.data, codec=self.codec) if task is None else task
 
@@ -100,9 +101,11 @@ class Model:
         """
         if margin is not None and not isinstance(self.codec, SpellingCodec):
             raise UserError("margin: only a spelling model can leave its input as it is; leave the margin out")
+        # A text is a sequence too: each of its characters would be taken for a line.
         if isinstance(lines, str):
             raise UserError("predict takes a list of lines, not one text")
         pieces = [self.codec.cut(line) for line in lines]
+        # Pieces of all lines together, so that batches are full; an empty line has none.
         flat = [piece for parts in pieces for piece, _ in parts]
         search = self.resolve(search)
         predicted: list[str] = []
@@ -113,6 +116,7 @@ class Model:
                 found = find_best(self.actor, sources, mask, search, self.codec.decode, partial(list, some))
             texts = self.codec.texts(found)
             if margin is not None:
+                # In nats [B]: by how much the model finds its prediction likelier than what was given.
                 gains = self._log_probabilities(sources, mask, texts) - self._log_probabilities(sources, mask, some)
                 texts = [
                     text if gain >= margin else piece
@@ -131,7 +135,7 @@ class Model:
         given = (sources, mask, *pad(self.codec.encode_references(texts)))
         sources, mask, tokens, counted = (each.to(self.actor.device) for each in given)
         features, _ = self.actor.features(self.actor.encode(sources, mask), tokens, counted)
-        return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)
+        return token_log_probabilities(self.actor.logits_of(features), tokens).sum(dim=1)  # [B, T], 0 where masked
 
     def predict_several(
         self, lines: Sequence[str], search: Search, num_best: int, raw: bool = False
@@ -144,6 +148,7 @@ class Model:
         if any(len(parts) > 1 for parts in pieces):
             longest = max(lines, key=len)
             raise UserError(f"n-best: this model takes a line as long as '{longest[:40]}…' in several pieces")
+        # An empty line is searched as an empty text, so that every line has its row; `join` leaves it empty.
         whole = [parts[0] if parts else ("", slice(None)) for parts in pieces]
         sources, mask = self.codec.encode_sources([piece for piece, _ in whole])
         with self.predicting(search):
@@ -206,11 +211,13 @@ def load_model(
 ) -> Model:
     """Return the best actor of a run, finished or not, of a model folder, or of a packaged model by its name.
 
-    Where it was trained does not matter. Of a list of several their ensemble, with all else of the first.
+    The device that it was trained on does not matter. A list of several gives their ensemble; all but the actor is
+    then that of the first.
 
-    A run that was composed of objects which its folder cannot describe needs them again as soon as they are used; an
-    actor and a critic that are passed get the weights of the run.
+    A run may have been composed of objects that its folder cannot describe: pass those that will be used. An actor or
+    a critic that is passed gets the weights of the run.
     """
+    # A sum of scores is built when it is asked for: its parts may be names, which need settings and codec.
     own_score = score if score is None or isinstance(score, Weighted) else as_score(score)
     given = {"critic": critic, "task": task, "score": own_score}
     if isinstance(place, str | Path):
@@ -225,6 +232,7 @@ def load_model(
             raise UserError(f"{name}: reads or writes other tokens than {place[0]}; an ensemble needs the same ones")
     if len(models) == 1:
         return models[0]
+    # How many members there are stands in the signature of scores.
     actor = EnsembleActor([model.actor for model in models])
     return replace(models[0], actor=actor.eval(), description=models[0].description | {"members": len(models)})
 
@@ -234,6 +242,7 @@ def _load_one(place: Place, device: DeviceName, actor: Actor | None, given: Mapp
     settings = settings_from(description["settings"])
     codec = stored_codec(description, place)
     if actor is None:
+        # Any generator will do: what is drawn is loaded over.
         actor = build_actor(settings, codec.num_source_tokens, codec.num_target_tokens, torch.Generator())
     with torch.no_grad():
         load_weights(actor, weights, str(place))

@@ -36,10 +36,10 @@ class Parts:
 
 
 def recipe_task(settings: Settings, level: int = logging.DEBUG, trained: Codec | None = None) -> Task:
-    """Return the task of a recipe, in the tokens of its actor where that brings its own along.
+    """Return the task of a recipe; where the actor brings its own tokens, texts are read in those.
 
-    So does a pretrained model, and start.actor. `trained` is the codec of the run itself where it is going on: what it
-    began from may be gone.
+    A pretrained model and start.actor do. `trained` is the codec of the run itself if it is being resumed, because
+    what it began from may be gone.
     """
     codec = build_codec(settings)
     if codec is not None and isinstance(settings.data, SpellingSettings):
@@ -62,6 +62,8 @@ def recipe_parts(settings: Settings, folder: Path, processes: Processes) -> Part
         build_score(settings)  # a fault of the score is told before the text is read
     with processes.one_before_the_rest():
         task = recipe_task(settings, logging.INFO, trained)
+        # Reads and encodes the text, so that the other processes find it in the caches.
         task.fingerprint()
+    # Of these the actor and the critic: `Run` makes the copies, as it does for parts from Python.
     networks = recipe_networks(settings, task.codec.num_source_tokens, task.codec.num_target_tokens)
     return Parts(networks.actor, task, build_score(settings, task.codec), networks.critic)

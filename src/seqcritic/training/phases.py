@@ -41,6 +41,7 @@ def in_updates(settings: Settings, epoch_size: int | None, num_processes: int = 
     def count(epochs: float, key: str) -> int:
         if epoch_size is None:
             raise UserError(f"{key}: this task does not know how many examples an epoch has; give updates instead")
+        # At least one: a phase must not vanish, and 0 updates between evaluations would be a division by zero.
         return max(1, round(epochs * epoch_size / (training.update_size * num_processes)))
 
     rules: dict[str, PhaseSettings] = dict(phases)
@@ -48,6 +49,7 @@ def in_updates(settings: Settings, epoch_size: int | None, num_processes: int = 
         if phase.epochs is not None:
             updates = count(phase.epochs, f"phases.{name}.epochs")
             rules[name] = phase.model_copy(update={"updates": updates, "epochs": None})
+        # For the refusal alone: `flat` stays in epochs, which `reason_to_end` counts in updates.
         if phase.flat is not None:
             count(phase.flat.epochs, f"phases.{name}.flat")
     if training.evaluate_epochs is not None:
@@ -72,7 +74,9 @@ def learning_rate(phase: PhaseSettings, update: int) -> float:
     """Return the rate of an update (counted from 0): constant, or linear down to the final rate; less in a warm-up."""
     rate = phase.learning_rate
     if phase.final_learning_rate is not None and phase.updates > 1:
+        # So many steps lie between the first rate and the final one, which the last update has.
         rate += update / (phase.updates - 1) * (phase.final_learning_rate - phase.learning_rate)
+    # From 1 on: at a rate of 0 the first update would move nothing.
     return rate * min(1.0, (update + 1) / phase.warm_up) if phase.warm_up else rate
 
 
@@ -107,10 +111,12 @@ def has_stopped_growing(errors: Sequence[float], patience: int) -> bool:
     the end of the sequence, and the authors stop shortly after that. The peak is therefore sought after the first
     rise by more than noise, and an error that never rose so is still settling.
     """
+    # Over the lowest before it, not over the last: an error that grows slowly has grown too.
     rises = (index for index in range(1, len(errors)) if errors[index] > RISE * min(errors[:index]))
     rise = next(rises, None)
     if rise is None:
         return False
+    # Of equals the first: to reach a peak again is not to exceed it.
     peak = max(range(rise, len(errors)), key=errors.__getitem__)
     return len(errors) - 1 - peak >= patience
 

@@ -54,7 +54,7 @@ def look_ahead(settings: Settings) -> list[str]:
     set_up_process(settings.threads)
     check_start(settings)
     task = recipe_task(settings, logging.INFO)
-    task.fingerprint()
+    task.fingerprint()  # reads the text, and finds its faults
     check_score(settings, task)
     return [*warnings_of(task), estimate(settings, task).tell()]
 
@@ -73,6 +73,7 @@ def warnings_of(task: Task) -> list[str]:
             "a larger data.maximum_length keeps long ones"
         )
     examples = task.first_examples(NUM_REFERENCES)
+    # One pair may be the same by chance.
     if len(examples) > 1 and all(source in targets for source, targets in examples):
         found.append("warning: source and target are the same in all validation pairs; there is nothing to learn")
     share = unknown_share(task)
@@ -102,6 +103,7 @@ def num_planned_updates(settings: Settings, task: Task) -> int:
 
 def can_be_tried(settings: Settings) -> bool:
     """Tell whether other networks like these are made for a trial at once: pretrained ones may be large."""
+    # A score that was passed as an object cannot be built again for the trial.
     return settings.actor.kind == settings.critic.kind == "gru" and settings.score.name != OBJECT
 
 
@@ -111,6 +113,7 @@ def estimate(settings: Settings, task: Task) -> Estimate:
     No random number of the run is drawn here: networks, batches and samples have generators of their own.
     """
     plan, seconds = in_updates(settings, task.epoch_size, 1), {}
+    # Torch's own generator is given back as it was, whoever draws from it.
     with torch.random.fork_rng():
         clock = Clock(settings, task)
         learner = clock.learner(settings)

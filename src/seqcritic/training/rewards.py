@@ -27,7 +27,7 @@ def prepare_score(score: Score, task: Task, seed: int) -> None:
     assert texts is not None
     # Further references have no ids of their own, so that their texts are read for scores of tokens too.
     if any(member.unit == "text" for member in score.members()) or texts.encode is not None:
-        texts.references()
+        texts.references()  # stores the raw texts, which the first update would else wait for
 
 
 def check_described_score(settings: Settings) -> None:

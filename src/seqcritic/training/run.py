@@ -98,7 +98,7 @@ class Run:
             self._tell("on_start")
             self._run_phases()
             self._tell("on_end")
-        except BaseException as error:
+        except BaseException as error:  # a signal that has ended the run among them
             self._tell("on_error", error)
             raise
 
@@ -127,7 +127,7 @@ class Run:
         wanted = self.settings.method.sharpening
         if self.settings.method.name == "likelihood" or self.phases in ([], ["actor"]):
             return
-        if wanted != self.progress.sharpening:
+        if wanted != self.progress.sharpening:  # start.actor may have been sharpened already
             self.learner.sharpen_best_actor(wanted / self.progress.sharpening)
             self.progress.sharpening = wanted
 
@@ -136,7 +136,7 @@ class Run:
         load_weights(self.learner.networks.actor, self.learner.best_actor, "the best actor")
         self.kept.clear()
         if self.progress.phase < len(self.phases):
-            self.learner.start_phase(self.phases[self.progress.phase])
+            self.learner.start_phase(self.phases[self.progress.phase])  # after loading: copies begin as the best actor
 
     def _run_phase(self, phase: str) -> None:
         rules: PhaseSettings = getattr(self.plan.phases, phase)
@@ -173,7 +173,7 @@ class Run:
         # Only after the update has succeeded: what is checkpointed never counts one that was not made.
         progress.update += 1
         progress.total_updates += 1
-        progress.examples += size
+        progress.examples += size  # of the stream, though a batch of it may hold fewer
         progress.compute += cost
         progress.add(measurements)
         self._tell("on_update", measurements)
@@ -287,7 +287,7 @@ class Run:
         head = {"kind": kind, "phase": phase} | self.progress.counts()
         record = head | values | {"seconds": self.progress.seconds}
         self.metrics.write(record)
-        self.progress.metrics_bytes = self.metrics.offset
+        self.progress.metrics_bytes = self.metrics.offset  # what a resumed run keeps of the file
         self._tell("on_record", record)
 
     def _handle_signal(self) -> None:
@@ -319,7 +319,7 @@ class Run:
         if tensors is None:
             return
         kept = {"kept": self.kept.tensors()} if self.kept.size > 1 else {}
-        self.checkpoints.write(tensors | kept, self._told())
+        self.checkpoints.write(tensors | kept, self._told())  # whole or not at all
         self._saved_at = time.monotonic()
         self._tell("on_checkpoint", self.checkpoints.latest())
 
@@ -392,7 +392,7 @@ class Run:
     def _finish(self) -> None:
         """Mark the run finished and export what others load: the best actor, the last critic."""
         self.progress.finished = True
-        self._save()
+        self._save()  # first: killed from here on, the next call comes here again and writes the model
         tensors = self.learner.tensors_in_first()
         if tensors is not None:
             write_folder(self.folder / MODEL_FOLDER, exported(tensors), self._told())

@@ -73,7 +73,7 @@ class RunFolder:
 
     def _unlock(self) -> None:
         if self._lock is not None:
-            os.close(self._lock)
+            os.close(self._lock)  # the file stays: without it two could hold locks on two files of one name
             self._lock = None
 
 
@@ -114,6 +114,7 @@ def read_settings(folder: Path) -> Settings:
 
 def moved_text(folder: Path, settings: Settings) -> list[str]:
     """Return as overrides where settings have text that a run has elsewhere."""
+    # As JSON, which is YAML too: a path may have commas and colons.
     leaves = flatten(settings.model_dump(mode="json"))
     keys = differing(settings, read_settings(folder))
     return [f"{key}={json.dumps(leaves.get(key, []))}" for key in keys if names_text(key)]
@@ -127,6 +128,7 @@ def _has_moved(key: str, settings: Settings, stored: Settings, trained: dict[str
     if key in FOLDERS:
         name = key.removeprefix("start.")
         ours, theirs = getattr(settings.start, name), getattr(stored.start, name)
+        # To begin from a trained network, or not, makes two runs; before the first checkpoint any other will do.
         if ours is None or theirs is None or trained is None:
             return ours is not None and theirs is not None
         return bool(network_digest(ours, name) == trained.get("start", {}).get(name))

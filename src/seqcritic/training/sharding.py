@@ -46,6 +46,7 @@ def shard_actors(networks: Iterable[nn.Module], device: torch.device, num_proces
                 "training.shard: with actor.lora or actor.freeze the actor's copies share weights, which spreading "
                 "would end; leave one of them out"
             )
+        # `whole` alone gathers and lets go: in the middle of an update PyTorch must do neither.
         fully_shard(actor, mesh=mesh, reshard_after_forward=False)
         assert isinstance(actor, FSDPModule)
         actor.set_reshard_after_backward(False)
@@ -62,6 +63,7 @@ def whole(networks: Iterable[nn.Module]) -> Iterator[None]:
 
     sharded = [network for network in networks if isinstance(network, FSDPModule)]
     for network in sharded:
+        # In the same order everywhere: each call waits for that of the other processes.
         network.unshard()
     try:
         yield
@@ -96,6 +98,7 @@ def spread(tensor: Tensor, like: Tensor) -> Tensor:
 
     if not isinstance(like, DTensor) or isinstance(tensor, DTensor) or tensor.shape != like.shape:
         return tensor
+    # Only what has the shape of the weight: Adam's count of steps, for one, is whole in every process.
     mesh = like.device_mesh
     # Every process has read all of it: nothing is sent.
     return distribute_tensor(tensor.to(mesh.device_type), mesh, like.placements, src_data_rank=None)

@@ -21,7 +21,7 @@ def check_start(settings: Settings) -> None:
         place = getattr(settings.start, name)
         if place is not None:
             try:
-                read_network(place, name)
+                read_network(place, name)  # all of it, by its digest: a damaged file is told now
             except UserError as error:
                 raise UserError(f"start.{name}: {error}") from None
 
@@ -50,6 +50,7 @@ def load_start_actor(settings: Settings, actor: nn.Module, codec: Codec) -> dict
     try:
         load_weights(actor, weights, f"start.actor: {place}")
     except UserError as error:
+        # Shapes follow from settings, and these are what a user can change.
         theirs, ours = description["settings"]["actor"], settings.actor.model_dump(mode="json")
         other = [f"actor.{name}={value}" for name, value in theirs.items() if ours.get(name) != value]
         raise UserError(f"{error}" + (f"; set {' '.join(other)}" if other else "")) from None
@@ -73,6 +74,7 @@ def load_start_critic(settings: Settings, critic: nn.Module) -> dict[str, Any]:
     place = settings.start.critic
     assert place is not None
     weights, description = read_network(place, "critic")
+    # These weights would fit and mean something else: such a critic has learnt what is added to what is known.
     residual = description["settings"]["critic"].get("residual_on", "none")
     if residual != settings.critic.residual_on:
         raise UserError(f"start.critic: {place} was trained with critic.residual_on={residual}; set it so")
@@ -81,6 +83,7 @@ def load_start_critic(settings: Settings, critic: nn.Module) -> dict[str, Any]:
         raise UserError(
             f"start.critic: {place} was trained with critic.columns={'null' if columns is None else columns}; set it so"
         )
+    # Its values are those of the policy it was trained on, which sharpening changes.
     sharpening = description["progress"].get("sharpening", 1.0)
     if sharpening != settings.method.sharpening:
         raise UserError(

@@ -23,6 +23,7 @@ from seqcritic.progress import log
 from seqcritic.settings.io import flatten
 from seqcritic.training.callbacks import Callback
 
+# For the types alone: run.py imports this module.
 if TYPE_CHECKING:
     from seqcritic.training.run import Run
 
@@ -61,12 +62,13 @@ class Tracker(Callback):
         except Exception as error:  # each of these packages raises its own
             said = " ".join(str(error).split())
             raise UserError(f"training.tracker: {self.name} cannot begin: {said}; set training.tracker=null") from None
-        self._open = True
+        self._open = True  # only now: a run that could not be opened is not closed by `on_error`
         if name is not None and name != known_as:
             write_whole(path, json.dumps({self.name: name}) + "\n")
 
     def on_record(self, run: Run, record: Mapping[str, Any]) -> None:
         """Pass on the numbers."""
+        # What was measured is a float; whole numbers and words say where it was measured.
         numbers = {f"{record['phase']}/{name}": value for name, value in record.items() if isinstance(value, float)}
         self._try(lambda: self.log(numbers, record["total_updates"]))
 
@@ -84,6 +86,7 @@ class Tracker(Callback):
         try:
             action()
         except Exception as error:
+            # Whatever it was: a training does not end by what shows it.
             self._open = False
             said = " ".join(str(error).split())
             log.warning(f"warning: {self.name} takes no more records ({said}); metrics.jsonl has all of them")
@@ -149,6 +152,7 @@ class MlflowTracker(Tracker):
 
     def begin(self, run: Run, known_as: str | None) -> str | None:
         """Open the run with its settings, or go on with it where it is known."""
+        # A client, not the module's functions: these have an active run, which may be the user's.
         self._client = self.package.MlflowClient()
         if known_as is not None:
             self._client.update_run(known_as, status="RUNNING")

@@ -43,7 +43,7 @@ class Metrics:
         self.path = folder / METRICS_FILE
         try:
             with self.path.open("ab") as stream:
-                if stream.tell() < offset:
+                if stream.tell() < offset:  # in a file that is opened to append, its length
                     raise UserError(f"{self.path} lacks records made before the checkpoint; give another folder")
                 # Records after the checkpoint will be written again, the same.
                 stream.truncate(offset)
@@ -58,7 +58,7 @@ class Metrics:
             with self.path.open("ab") as stream:
                 stream.write(line)
                 stream.flush()
-                os.fsync(stream.fileno())
+                os.fsync(stream.fileno())  # a file shorter than its checkpoint says is refused
         except OSError as error:
             raise UserError(
                 f"cannot write {self.path}: {error.strerror or error}; the last checkpoint is kept"
@@ -94,7 +94,7 @@ def read_metrics(folder: Path) -> list[Record]:
 def _holds_object(line: bytes) -> bool:
     """Tell whether a last line without a line end is a whole JSON object: if not, a kill has cut it short."""
     try:
-        json.JSONDecoder().raw_decode(line.decode())
+        json.JSONDecoder().raw_decode(line.decode())  # more after an object is damage, which no kill explains
     except ValueError:
         return False
     return True
@@ -109,6 +109,6 @@ def _checked(record: Any) -> Record:
             raise ValueError(f"it has no {name}")
     for name in {*NUMBERS, *NUMBERS_OF_KIND.get(record["kind"], ()), *record} - {*NAMES}:
         value = record.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float):  # to Python a bool is an int
             raise ValueError(f"its {name} is not a number")
     return record

@@ -52,6 +52,7 @@ def train_in(
     set_up_logging()
     with join_processes() as processes, nullcontext() if processes.is_first else silence():
         try:
+            # The first process holds the lock for all of them.
             with RunFolder(folder, settings) if processes.is_first else nullcontext() as run_folder:
                 if is_finished(folder):
                     log.info(f"{folder} is finished; nothing to do")
@@ -59,6 +60,7 @@ def train_in(
                 set_up_process(settings.threads)
                 received: list[int] = []
                 processes.stop_signal = lambda: _why_stop(received)
+                # A run that has a checkpoint needs no more what it began with, which may be gone.
                 if CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest() is None:
                     check_start(settings)
                 begins = CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest() is None
@@ -67,9 +69,11 @@ def train_in(
                 if run_folder is not None:
                     run_folder.claim()
                 if begins and processes.is_first:
+                    # A trial in one process knows nothing of what several wait for.
                     _look_ahead(settings, parts.task, trial=processes.size == 1)
                 _go(run, received)
         except (UserError, NonFiniteError, Interrupted) as error:
+            # A fault of the text or the settings ends all processes: one of them says it.
             raise error if processes.may_speak() else SilentExit(error.exit_code) from None
         except LostProcess as error:
             raise _explained(error, folder) if processes.may_speak() else SilentExit(error.exit_code) from None
@@ -91,6 +95,7 @@ def _go(run: Run, received: list[int]) -> None:
     log.info(f"native kernels: {describe()}")
     if told := describe_precision(settings.precision, run.learner.device):
         log.info(told)
+    # Not before: while text is read there is nothing to save, and a signal may end the process at once.
     with stop_signals(received):
         run.go()
     log.info(f"finished: {run.folder}")
@@ -107,12 +112,14 @@ def is_finished(folder: Path) -> bool:
     """Tell whether a run has gone through all its phases and exported its model."""
     latest = CheckpointFolder(folder / CHECKPOINTS_FOLDER).latest()
     exported = (folder / MODEL_FOLDER / "description.json").is_file()
+    # Both: a kill may come between the last checkpoint and the model.
     return latest is not None and exported and bool(read_description(latest)["progress"]["finished"])
 
 
 def _why_stop(received: list[int]) -> int | None:
     """Return the number of the signal that asks this run to stop, if any."""
     parent = os.environ.get(PARENT_VARIABLE)
+    # Whose parent has died belongs to another process from then on.
     if not received and parent is not None and os.getppid() != int(parent):
         return signal.SIGTERM
     return received[0] if received else None
@@ -123,7 +130,7 @@ def stop_signals(received: list[int]) -> Iterator[None]:
     """Collect SIGINT and SIGTERM in a list instead of dying of them; only the main thread may do so."""
 
     def note(number: int, frame: FrameType | None) -> None:
-        received.append(number)
+        received.append(number)  # no more than that: it may come while an update is half made
 
     if threading.current_thread() is not threading.main_thread():
         yield

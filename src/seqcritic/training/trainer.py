@@ -76,6 +76,7 @@ class Trainer:
             tree["actor"] = {**tree.get("actor", {}), "kind": actor}
         else:
             tree["actor"] = describe_part(actor, OwnActorSettings).model_dump(mode="json")
+            # An actor keeps the limits it came with, unless settings say others.
             tree.setdefault("length", {"factor": actor.limits.factor, "extra": actor.limits.extra})
         if critic is not None:
             tree["critic"] = describe_part(critic, OwnCriticSettings).model_dump(mode="json")
@@ -88,9 +89,11 @@ class Trainer:
             chosen: Score = build_weighted(score, self.settings, task.codec)
         else:
             chosen = build_score(self.settings, task.codec) if isinstance(score, str) else as_score(score)
+        # Drawn from in the order of `build_networks`: the actor, then the critic, as the same recipe would.
         weights = weights_generator(self.settings)
         if isinstance(actor, str):
             actor = build_actor(self.settings, task.codec.num_source_tokens, task.codec.num_target_tokens, weights)
+        # Its room stays as it is: that is the actor's own, no setting.
         actor.limits = replace(actor.limits, **dict(self.settings.length))
         if critic is None and self.settings.method.needs_critic:
             critic = build_critic(self.settings, actor, weights)
@@ -133,6 +136,7 @@ def _described_score(score: str | Score | Weighted | Callable[..., Any]) -> dict
     if not isinstance(score, Weighted):
         return {"name": _name_of_score(score)}
     parts = [{"name": _name_of_score(part), "weight": weight} for part, weight in score.parts]
+    # One part that cannot be named leaves the sum without a description.
     if any(part["name"] == OBJECT for part in parts):
         return {"name": OBJECT}
     return {"name": WEIGHTED_SUM, "parts": parts}
@@ -146,5 +150,6 @@ def _name_of_score(score: str | Score | Callable[..., Any]) -> str:
         return OBJECT  # its options are its own
     function = score.function if isinstance(score, FunctionScore) else score
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    # A lambda, a method and an inner function have a name, but not one that importing finds.
     importable = module not in ("", "__main__") and name.isidentifier()
     return f"{module}:{name}" if importable else OBJECT

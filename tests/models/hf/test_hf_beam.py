@@ -81,7 +81,7 @@ def test_refilled_beams_are_those_of_generate(family: str, width: int):
             compared += 1
         ended += row[0].finished
         differing += row != other
-    # Neither all nor none: the sources tell of ends, of caps and of places that were filled again.
+    # Neither all nor none: the sources tell of ends, of maximum lengths and of positions that were filled again.
     assert 20 < ended < NUM_SOURCES - 20
     assert differing > (10 if width == 5 else 0)
     assert compared > 0.9 * NUM_SOURCES

@@ -166,7 +166,7 @@ class HuggingFaceCodec(Codec):
 
     def _answer(self, ids: Sequence[int]) -> list[int]:
         over = {*self.special.end, self.special.padding}
-        last = next((place for place, number in enumerate(ids) if number in over), len(ids))
+        last = next((position for position, token in enumerate(ids) if token in over), len(ids))
         return list(ids[:last])
 
     def _show(self, ids: list[int]) -> list[str]:

@@ -39,7 +39,7 @@ from seqcritic.models.hf.conventions import (
     given_tokens,
     has_dropout,
     make_codec,
-    places_of,
+    room_of,
     special_tokens,
     text_config,
 )
@@ -137,8 +137,8 @@ class HuggingFaceActor(Actor):
         self.prefix = list(prefix) if prefix is not None else given_tokens(model.config, generation, found)
         self.num_tokens = int(text_config(model.config).vocab_size)
         self.state_size = int(text_config(model.config).hidden_size)
-        self.places = places_of(model.config)
-        room = None if self.places.target is None else self.places.target - len(self.prefix)
+        self.room = room_of(model.config)
+        room = None if self.room.target is None else self.room.target - len(self.prefix)
         self.limits = replace(self.limits, room=room, source_in_room=not self.crosses)
         self.register_buffer("_never", self._mark(self._suppressed(generation.suppress_tokens)), persistent=False)
         first = list(generation.begin_suppress_tokens or ())
@@ -221,7 +221,7 @@ class HuggingFaceActor(Actor):
     def encode(self, sources: Tensor, mask: Tensor, masks: int | None = None) -> Memory:
         """Read sources: ids [B, S], which decoder-only models take as prompts, audio features [B, S, F], or pixels."""
         seed = Shared(masks)
-        self._require_places(sources.shape[1], self.places.source if self._reads_text else None, "a source")
+        self._require_room(sources.shape[1], self.room.source if self._reads_text else None, "a source")
         with self._dropping(masks):
             if not self.crosses:
                 return self._read_prompt(sources, mask, seed)
@@ -274,7 +274,7 @@ class HuggingFaceActor(Actor):
             hidden, cache, _ = self._run(memory, state.cache, tokens[:, None])
             return State(cache, hidden[:, -1], is_first, Shared(None))
         position = state.cache[0][0].shape[2]
-        self._require_places(position + 1, self.places.target, "an answer")
+        self._require_room(position + 1, self.room.target, "an answer")
         attention = RowsAttention(decoder, state.cache, memory.cross, hide(memory.mask, state.hidden)[:, None, None])
         hidden = decoder.read(tokens, position, attention)
         return State(tuple(attention.grown), hidden, is_first, Shared(decoder))
@@ -340,7 +340,7 @@ class HuggingFaceActor(Actor):
             seen = torch.cat([memory.mask, torch.ones_like(tokens[:, 1:], dtype=torch.bool)], dim=1).long()
             more = {"attention_mask": seen, "position_ids": (seen.cumsum(dim=1) - 1).clamp(min=0)}
         whole = torch.cat([given, tokens[:, :-1]], dim=1)
-        self._require_places(whole.shape[1], self.places.target, "an answer")
+        self._require_room(whole.shape[1], self.room.target, "an answer")
         with self._dropping(memory.seed.content):
             hidden: Tensor = self._body[0](input_ids=whole, use_cache=False, **more)[0]
         return hidden[:, given.shape[1] - 1 :]
@@ -351,7 +351,7 @@ class HuggingFaceActor(Actor):
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self._computes_again):
             yield
 
-    def _require_places(self, number: int, most: int | None, what: str) -> None:
+    def _require_room(self, number: int, most: int | None, what: str) -> None:
         if most is not None and number > most:
             raise UserError(
                 f"{what} of {number:,} tokens, what is given with it counted, is longer than the {most:,} positions of "
@@ -361,7 +361,7 @@ class HuggingFaceActor(Actor):
     def _run(self, memory: Memory, cache: KeysAndValues, tokens: Tensor) -> tuple[Tensor, KeysAndValues, KeysAndValues]:
         """Run the stack under the head over tokens [B, T] after a cache; return hidden states and both caches."""
         own, cross = cache_of(cache), cache_of(memory.cross)
-        self._require_places(own.get_seq_length() + tokens.shape[1], self.places.target, "an answer")
+        self._require_room(own.get_seq_length() + tokens.shape[1], self.room.target, "an answer")
         given: dict[str, Any] = {}
         whole: Cache = own
         if self.crosses:

@@ -15,7 +15,7 @@ from seqcritic.errors import UserError
 WHISPER = "whisper"  # what configs call it; of models that hear it is the one whose features have one length
 
 
-class Places(NamedTuple):
+class Room(NamedTuple):
     """How many tokens fit in, the source's and the decoder's; None: any number."""
 
     source: int | None
@@ -78,15 +78,15 @@ def make_codec(config: Any, generation: Any, tokenizer: Any, form: TextForm) -> 
     return HuggingFaceCodec(tokenizer, special, num_tokens, bool(config.is_encoder_decoder), form)
 
 
-def places_of(config: Any) -> Places:
+def room_of(config: Any) -> Room:
     """Return how many tokens fit in; models without a table of positions, as T5, take any number."""
     values = config.to_dict()
     most = getattr(config, "max_position_embeddings", None)
     if not config.is_encoder_decoder:
-        return Places(most, most)
+        return Room(most, most)
     source = values.get("max_encoder_position_embeddings", values.get("max_source_positions", most))
     target = values.get("max_decoder_position_embeddings", values.get("max_target_positions", most))
-    return Places(source, target)
+    return Room(source, target)
 
 
 def has_dropout(config: Any) -> bool:

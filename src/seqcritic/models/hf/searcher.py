@@ -122,12 +122,12 @@ class BeamSearcher:
         # Those in use first, in their order; where an example has fewer, what follows stays unseen.
         order = (~used).to(torch.int8).argsort(dim=1, stable=True)[:, : self.num_slots]
         self.times = self._with_room(self.times.gather(1, order))
-        places = (order + torch.arange(len(order), device=order.device)[:, None] * self.slots[0][0].shape[1]).flatten()
-        self.slots = [tuple(self._moved(part, places) for part in pair) for pair in self.slots]
+        kept = (order + torch.arange(len(order), device=order.device)[:, None] * self.slots[0][0].shape[1]).flatten()
+        self.slots = [tuple(self._moved(part, kept) for part in pair) for pair in self.slots]
         return by_example.gather(2, order[:, None].expand(-1, by_example.shape[1], -1)).flatten(0, 1)
 
-    def _moved(self, slots: Tensor, places: Tensor) -> Tensor:
-        return self._with_room(slots.flatten(0, 1).index_select(0, places).view(len(slots), self.num_slots, -1))
+    def _moved(self, slots: Tensor, kept: Tensor) -> Tensor:
+        return self._with_room(slots.flatten(0, 1).index_select(0, kept).view(len(slots), self.num_slots, -1))
 
     def _with_room(self, slots: Tensor) -> Tensor:
         """Return [R, L, …] with room for the slots of some steps behind."""
