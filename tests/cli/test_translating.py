@@ -18,6 +18,7 @@ from seqcritic.errors import UserError
 from seqcritic.evaluation.run import evaluate
 from seqcritic.files import seal, unseal
 from seqcritic.scores.shared.function import as_score
+from seqcritic.settings.io import Overrides
 from seqcritic.training.export import export
 from seqcritic.training.model import load_model
 from support import complaints, records, run, word_share
@@ -89,11 +90,17 @@ def test_evaluate_by_beam_with_a_tuned_length_reward(translation_run: Path, caps
     assert "chrF" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("form", ["pairs", "source and target"])
+@pytest.mark.parametrize("form", ["pairs", "nested pairs", "pairs of a split", "source and target"])
 def test_other_text_takes_the_place_of_the_run_s_own(form: str, translation_run: Path, tmp_path: Path):
-    if form == "pairs":
-        (tmp_path / "other.tsv").write_text("eins hund.\tone dog.\n", encoding="utf-8")
-        overrides = [f"data.test.pairs={tmp_path}/other.tsv"]
+    overrides: Overrides
+    if "pairs" in form:
+        place = tmp_path / "other.tsv"
+        place.write_text("eins hund.\tone dog.\n", encoding="utf-8")
+        overrides = {
+            "pairs": [f"data.test.pairs={place}"],
+            "nested pairs": {"data": {"test": {"pairs": [str(place)]}}},
+            "pairs of a split": {"data.test": {"pairs": [str(place)]}},
+        }[form]
     else:
         (tmp_path / "other.de").write_text("eins hund.\n", encoding="utf-8")
         (tmp_path / "other.en").write_text("one dog.\n", encoding="utf-8")

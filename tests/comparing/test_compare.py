@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from seqcritic.cli import main
+from seqcritic.comparing import compare as compare_module
 from seqcritic.comparing import jobs
 from seqcritic.comparing.gather import compare_experiments, compare_runs
 from seqcritic.comparing.plan import budget
@@ -23,6 +24,7 @@ from seqcritic.evaluation.run import evaluate
 from seqcritic.evaluation.tuning import tune_length_reward
 from seqcritic.report.pages import render_page
 from seqcritic.settings.io import load_recipe
+from seqcritic.settings.tree import Settings
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.run_folder import read_settings
 from support import (
@@ -55,6 +57,20 @@ def short_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def arguments(recipe: Path, out: Path, num_seeds: int = len(SEEDS)) -> list[str]:
     return ["compare", str(recipe), "--methods", ",".join(METHODS), "--seeds", str(num_seeds), "--out", str(out)]
+
+
+def test_from_scratch_forgets_what_the_recipe_starts_from(
+    short_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stop(settings: Settings, *_: object, **__: object) -> None:
+        raise RuntimeError(str(settings.start))
+
+    monkeypatch.setattr(compare_module, "train_rows", stop)
+    trained = load_recipe(short_recipe, {"start.actor": "somewhere", "start.critic": "elsewhere"})
+    with pytest.raises(RuntimeError, match="actor='somewhere' critic='elsewhere'"):
+        compare_module.compare(trained, METHODS, out=tmp_path)
+    with pytest.raises(RuntimeError, match="actor=None critic=None"):
+        compare_module.compare(trained, METHODS, out=tmp_path, from_scratch=True)
 
 
 def start_in_forks(patch: pytest.MonkeyPatch) -> None:

@@ -145,8 +145,9 @@ def test_such_a_budget_is_refused_before_the_critic_is_trained_where_its_cost_is
         check_budget(settings(compare=small), ROWS)
     check_budget(settings(compare=small), method_rows(("likelihood", "reinforce")))
     check_budget(settings(compare=small, start={"actor": "a", "critic": "c"}), ROWS)
-    phases = {"critic": {"updates": 10, "explained_variance": 0.5}}
-    check_budget(settings(compare=small, phases=phases), ROWS)
+    rules = {"explained_variance": 0.5, "patience": 2, "flat": {"epochs": 1}, "token_correlation": 0.5}
+    for name, rule in rules.items():
+        check_budget(settings(compare=small, phases={"critic": {"updates": 10, name: rule}}), ROWS)
 
 
 def test_trained_networks_of_the_recipe_are_used(tmp_path: Path):

@@ -28,7 +28,7 @@ from seqcritic.report.pages import render_page
 from seqcritic.report.tables import open_console
 from seqcritic.report.terminal import terminal_plot
 from seqcritic.settings.data import OBJECT
-from seqcritic.settings.io import set_leaf, settings_from, to_yaml
+from seqcritic.settings.io import settings_from, to_yaml
 from seqcritic.settings.tree import Settings
 from seqcritic.training.parts import recipe_task
 from seqcritic.training.phases import in_epochs, in_updates
@@ -60,7 +60,7 @@ def compare(
     folder = Path(out)
     if from_scratch:
         tree = settings.model_dump(mode="json")
-        set_leaf(tree, "start", {})
+        tree["start"] = {}
         settings = settings_from(tree)
     chosen = (*method_rows(methods), *own_rows(settings, rows or {}))
     if not chosen:
@@ -77,7 +77,7 @@ def compare(
             f"actor, the critic's pre-training included. {trained.costs}",
             *([f"Rows that differ from the recipe: {'; '.join(differ)}."] if differ else []),
         ),
-        overrides=moved_text(trained.folders[chosen[-1].label][-1], settings),
+        overrides=_find_moved_text([run for runs in trained.folders.values() for run in runs], settings),
     )
     content = {
         "comparison.json": json.dumps(seal(comparison.to_dict()), indent=1),
@@ -144,6 +144,14 @@ def _require_described(settings: Settings) -> None:
                 "function of a module that can be imported (docs/own), or train the runs by Trainer and give what it "
                 "returns to compare_runs"
             )
+
+
+def _find_moved_text(runs: Sequence[Path], settings: Settings) -> list[str]:
+    """Return as overrides where text of some runs lies now.
+
+    All runs are asked: of a comparison that was moved before it was done, those that ended later name the new place.
+    """
+    return next((moved for run in runs if (moved := moved_text(run, settings))), [])
 
 
 def _check_scores(settings: Settings, own: Mapping[str, Settings], task: Task) -> None:

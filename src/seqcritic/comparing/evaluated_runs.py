@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,12 +78,12 @@ def have_same_seeds(runs: Sequence[EvaluatedRun], baseline: Sequence[EvaluatedRu
 
 
 def signature_of_tuned(runs: Sequence[EvaluatedRun]) -> str:
-    """Return the beam signature of runs with a tuned length reward each: `rho:tuned-on-valid` instead of a number."""
-    if runs[0].beam is None:
-        return ""
-    # The first one's: that all are of the same score and text is known from the greedy ones.
-    parts = runs[0].beam.signature.split("|")
-    return "|".join("rho:tuned-on-valid" if part.startswith("rho:") else part for part in parts)
+    """Return the beam signature of runs with a tuned length reward each: `rho:tuned-on-valid` instead of a number.
+
+    Of runs in different precision, which greedy search does not tell, there are two.
+    """
+    found = {re.sub(r"\|rho:[^|]*", "|rho:tuned-on-valid", run.beam.signature) for run in runs if run.beam is not None}
+    return " and ".join(sorted(found))
 
 
 def _test_score(

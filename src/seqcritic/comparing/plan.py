@@ -117,7 +117,8 @@ def check_budget(settings: Settings, rows: Sequence[Row]) -> None:
             trained = own if row.own_critic else with_method(settings, CRITICS[critic])
             rules = trained.phases.critic
             # By such a rule the phase may end before it has spent all this.
-            if rules.explained_variance is None and rules.patience is None:
+            may_end = (rules.explained_variance, rules.patience, rules.flat, rules.token_correlation)
+            if all(rule is None for rule in may_end):
                 _affordable(budget(settings), own, rules.updates * trained.compare.cost("critic"))
 
 

@@ -26,7 +26,7 @@ from seqcritic.progress import Bar, set_up_logging
 from seqcritic.scores.bleu import BleuScore
 from seqcritic.scores.chrf import ChrfScore
 from seqcritic.scores.shared.function import FunctionScore
-from seqcritic.settings.io import Overrides, override, settings_from
+from seqcritic.settings.io import Overrides, flatten, override, settings_from
 from seqcritic.settings.tree import DeviceName
 from seqcritic.training.environment import set_up_process
 from seqcritic.training.model import Model, Places, open_model
@@ -146,7 +146,9 @@ def _make_room(data: dict[str, Any], overrides: Overrides) -> None:
 
     Otherwise both would be evaluated.
     """
-    given = {each.partition("=")[0].strip() for each in overrides}
+    tree: dict[str, Any] = {}
+    override(tree, overrides, section="data")  # however they are nested
+    given = flatten(tree)
     for split in SPLITS:
         fields = {field for field in ("source", "target", "pairs") if f"data.{split}.{field}" in given}
         if fields == {"pairs"}:

@@ -193,7 +193,8 @@ def _halve(model: Model, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         raise UserError(f"half: it compares predictions on the validation text: {error}") from None
     # Clones: `weights` are the actor's own tensors, which loading the halves overwrites.
     full = {name: weight.clone() for name, weight in weights.items()}
-    halved = {name: weight.half() for name, weight in full.items()}
+    # An actor of one's own may keep whole numbers, which float16 has exactly only up to 2,048.
+    halved = {name: weight.half() if weight.is_floating_point() else weight for name, weight in full.items()}
     before = _predict_sample(model, batches)
     load_weights(model.actor, halved, "half")
     after = _predict_sample(model, batches)
