@@ -44,10 +44,10 @@ class SubwordVocabulary:
         tokenizer.no_truncation()
         tokenizer.encode_special_tokens = True  # else it would find their names in the text
         # Our ids follow the order of its own, without those that are left out.
-        by_number = sorted((number, piece) for piece, number in tokenizer.get_vocab().items())
-        left_out = {number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-        kept = [(number, piece) for number, piece in by_number if number not in left_out | {_unknown_of(tokenizer)}]
-        self._ids = {number: ours for ours, (number, _) in enumerate(kept, start=NUM_SPECIAL)}
+        by_id = sorted((token_id, piece) for piece, token_id in tokenizer.get_vocab().items())
+        left_out = {token_id for token_id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        kept = [(token_id, piece) for token_id, piece in by_id if token_id not in left_out | {_unknown_of(tokenizer)}]
+        self._ids = {token_id: ours for ours, (token_id, _) in enumerate(kept, start=NUM_SPECIAL)}
         # As those learnt here, to which no decoder is given; a file's own decoder is taken as it is.
         writes_bytes = isinstance(tokenizer.pre_tokenizer, pre_tokenizers.ByteLevel) and tokenizer.decoder is None
         self._decoder = decoders.ByteLevel() if writes_bytes else tokenizer.decoder
@@ -67,7 +67,7 @@ class SubwordVocabulary:
         # Fast: without the places of the pieces in the text, which nobody asks for.
         encodings = self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)
         id_of = self._ids.get
-        return [[id_of(number, UNKNOWN) for number in encoding.ids] for encoding in encodings]
+        return [[id_of(token_id, UNKNOWN) for token_id in encoding.ids] for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return readable text up to the first end token."""
@@ -88,7 +88,7 @@ class SubwordVocabulary:
         return {"kind": self.kind, "lowercase": self.lowercase, "tokenizer": json.loads(self._tokenizer.to_str())}
 
     def _pieces_of(self, ids: Iterable[int]) -> list[str]:
-        return [self._pieces[number] for number in takewhile(lambda number: number != END, ids)]
+        return [self._pieces[token_id] for token_id in takewhile(lambda token_id: token_id != END, ids)]
 
     def _unknown_piece(self, pieces: Sequence[str]) -> str:
         """Return what the decoder makes an unknown word of, with the space before it where pieces have theirs."""

@@ -20,7 +20,7 @@ class Vocabulary:
         if len(set(tokens)) != len(tokens):
             raise ValueError("a vocabulary lists every token once")
         self.tokens = list(tokens)
-        self.ids = {token: number for number, token in enumerate(self.tokens, start=1)}
+        self.ids = {token: token_id for token_id, token in enumerate(self.tokens, start=1)}
 
     def __len__(self) -> int:
         """Count the tokens, the end token included."""
@@ -33,10 +33,10 @@ class Vocabulary:
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the tokens up to the first end token."""
         decoded: list[str] = []
-        for number in ids:
-            if number == END:
+        for token_id in ids:
+            if token_id == END:
                 break
-            decoded.append(self.tokens[number - 1])  # 0 is the end
+            decoded.append(self.tokens[token_id - 1])  # 0 is the end
         return decoded
 
 

@@ -115,17 +115,17 @@ def _encode(sentences: Iterable[str], vocabulary: Vocabulary) -> Codes:
     table = spelling_table()
     joined = "\n".join(normalise_spelling(sentence, table) for sentence in sentences) + "\n"
     ids = np.zeros(256, np.uint8)  # what has no id, as the line breaks here, is an end
-    for character, number in vocabulary.ids.items():
-        ids[ord(character)] = number
+    for character, token_id in vocabulary.ids.items():
+        ids[ord(character)] = token_id
     return ids[np.frombuffer(joined.encode("ascii"), np.uint8)]
 
 
 def _characters_left(codes: Codes) -> npt.NDArray[np.signedinteger]:
     """Return for each position the number of characters from it to the next end token."""
     # Half the memory where positions fit: a text of a gigabyte is read on a laptop too.
-    number = np.int32 if len(codes) < 2**31 else np.int64
-    ends = np.flatnonzero(codes == END).astype(number)
+    kind = np.int32 if len(codes) < 2**31 else np.int64
+    ends = np.flatnonzero(codes == END).astype(kind)
     # An end token follows every sentence, so that each end serves the positions since the one before it.
-    next_end = np.repeat(ends, np.diff(ends, prepend=number(-1)))
-    left: npt.NDArray[np.signedinteger] = next_end - np.arange(len(codes), dtype=number)
+    next_end = np.repeat(ends, np.diff(ends, prepend=kind(-1)))
+    left: npt.NDArray[np.signedinteger] = next_end - np.arange(len(codes), dtype=kind)
     return left
