@@ -59,9 +59,10 @@ class Study(Section):
     """What is trained and how it is judged."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    recipe: str  # a file beside the study's
+    recipe: str  # a file beside the study's, or a packaged one by its name
     rates: dict[str, tuple[float, float]]  # of joint training by name: at first, and in the end
     seeds: int = 3
+    best: int | None = None  # so many rows, by validation, get all seeds beside likelihood, the others one
     evaluations: int = 16  # on validation, of every run
     beam: int | None = None
     mbr: tuple[str, ...] = ()
@@ -187,16 +188,22 @@ class Runs:
             )
         return found
 
-    def list_seeds(self, name: str) -> range:
-        """Return the seeds of a row."""
-        return range(1, 1 + (self.study.row(name).seeds or self.study.seeds))
+    def final_cells(self, chosen: list[dict[str, Any]]) -> dict[str, list[Cell]]:
+        """Return, for each row, the runs of all its seeds at its rate."""
+        ranked = sorted(chosen, key=lambda each: -self.sign * each["valid"][each["chosen"]])
+        ranked = [each for each in ranked if each["row"] != BASELINE]
+        best = {BASELINE} | {each["row"] for each in ranked[: self.study.best]}
+        cells = {}
+        for each in chosen:
+            row = each["row"]
+            num_seeds = (self.study.row(row).seeds or self.study.seeds) if row in best else 1
+            cells[row] = [Cell(row, seed, each["chosen"]) for seed in range(1, num_seeds + 1)]
+        return cells
 
-    def compared(self, rates: dict[str, str], also: dict[str, Path]) -> Iterator[tuple[str, Comparison]]:
+    def compared(self, cells: dict[str, list[Cell]], also: dict[str, Path]) -> Iterator[tuple[str, Comparison]]:
         """Yield every comparison with the name of its file; rows of which a seed diverged are left out."""
         study = self.study
-        runs = {
-            row: [self.place(Cell(row, seed, rate)) for seed in self.list_seeds(row)] for row, rate in rates.items()
-        }
+        runs = {row: [self.place(cell) for cell in own] for row, own in cells.items()}
         runs = {row: places for row, places in runs.items() if all(map(is_finished, places))}
         title, notes = self.settings.name, (self._describe_budget(list(runs)),)
         yield "comparison", compare_experiments(runs, study.beam, title, notes=notes)
@@ -236,15 +243,16 @@ def main() -> None:
     options = parser.parse_intermixed_args()
     set_up_logging()
     study = Study.model_validate(yaml.safe_load(options.study.read_text(encoding="utf-8")))
-    settings = load_recipe(str(options.study.parent / study.recipe), ["threads=1", *options.overrides])
+    beside = options.study.parent / study.recipe
+    settings = load_recipe(str(beside) if beside.is_file() else study.recipe, ["threads=1", *options.overrides])
     runs = Runs(study, settings, options.actor, options.runs)
     runs.train([Cell(row, 1, rate) for row in study.rows for rate in study.rates])
     chosen = runs.choose_rates()
     write(options.out / "rates.json", chosen)
-    rates = {each["row"]: each["chosen"] for each in chosen}
-    runs.train([Cell(row, seed, rate) for row, rate in rates.items() for seed in runs.list_seeds(row) if seed > 1])
+    cells = runs.final_cells(chosen)
+    runs.train([cell for own in cells.values() for cell in own])  # those of seed 1 are there
     also = {name: Path(path) for name, _, path in (each.partition("=") for each in options.also)}
-    for name, comparison in runs.compared(rates, also):
+    for name, comparison in runs.compared(cells, also):
         write(options.out / f"{name}.json", comparison.to_dict())
 
 

@@ -53,7 +53,8 @@ def runs(tmp_path: Path) -> study.Runs:
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_every_row_of_a_study_can_be_trained(path: Path, tmp_path: Path):
     found = read(path)
-    recipe = load_recipe(str(path.parent / found.recipe), {"data.train": [], "data.valid": [], "data.test": []})
+    beside = path.parent / found.recipe
+    recipe = load_recipe(str(beside) if beside.is_file() else found.recipe)
     runs = study.Runs.__new__(study.Runs)
     runs.study, runs.settings, runs.actor, runs.folder = found, recipe, tmp_path / "actor", tmp_path
     spent = recipe.phases.critic.updates * recipe.compare.cost("critic")
@@ -70,8 +71,19 @@ def test_a_row_has_its_own_settings_and_cost(runs: study.Runs):
     settings = runs.cell_settings(study.Cell("reinforce, tilted", 2, "1e-3"))
     assert (settings.method.kl_weight, settings.phases.train.updates, settings.seed) == (0.5, 5, 2)
     assert (settings.phases.train.learning_rate, settings.phases.train.final_learning_rate) == (1e-3, 1e-4)
-    assert list(runs.list_seeds("reinforce, tilted")) == [1]
-    assert list(runs.list_seeds("likelihood")) == [1, 2]
+
+
+def test_the_best_rows_on_validation_get_all_seeds(runs: study.Runs):
+    reached = {"likelihood": 50.0, "reinforce, tilted": 40.0, "actor-critic": 45.0}
+    chosen = [{"row": row, "chosen": "1e-3", "valid": {"1e-3": score}} for row, score in reached.items()]
+
+    def num_seeds(best: int | None) -> dict[str, int]:
+        runs.study = study.Study.model_validate(ROWS | {"best": best})
+        return {row: len(cells) for row, cells in runs.final_cells(chosen).items()}
+
+    assert num_seeds(None) == {"likelihood": 2, "reinforce, tilted": 1, "actor-critic": 2}  # one by its own setting
+    assert num_seeds(2) == num_seeds(None)
+    assert num_seeds(1) == {"likelihood": 2, "reinforce, tilted": 1, "actor-critic": 1}  # errors: 40 is better than 45
 
 
 def test_an_unknown_word_in_a_study_is_refused():
