@@ -5,7 +5,7 @@
 STUDY.yaml names a recipe and the rows (`Study` says what else), RUN is an actor of that recipe which likelihood has
 trained until it was flat, settings are of all runs: their text, for instance. For each seed a critic is trained first,
 and one of soft values where a row needs it. Then every row is trained with seed 1 at every rate; the rate with the best
-validation score is kept, and the row's other seeds are trained at that rate alone. Every run gets the recipe's
+validation score is kept, and the row's other seeds, if it gained anything, are trained at that rate alone. Every run gets the recipe's
 `compare.budget`, its critic's pre-training included, by the recipe's costs. At most two runs at once, one thread each;
 stopped, the same command goes on.
 
@@ -189,14 +189,19 @@ class Runs:
         return found
 
     def final_cells(self, chosen: list[dict[str, Any]]) -> dict[str, list[Cell]]:
-        """Return, for each row, the runs of all its seeds at its rate."""
+        """Return, for each row, the runs of all its seeds at its rate.
+
+        A row that is nowhere better on validation than what it began with is not tried with other seeds.
+        """
         ranked = sorted(chosen, key=lambda each: -self.sign * each["valid"][each["chosen"]])
         ranked = [each for each in ranked if each["row"] != BASELINE]
         best = {BASELINE} | {each["row"] for each in ranked[: self.study.best]}
         cells = {}
         for each in chosen:
             row = each["row"]
-            num_seeds = (self.study.row(row).seeds or self.study.seeds) if row in best else 1
+            gain = self.sign * (each["valid"][each["chosen"]] - each["start"])
+            has_hope = row == BASELINE or (row in best and gain > 0)
+            num_seeds = (self.study.row(row).seeds or self.study.seeds) if has_hope else 1
             cells[row] = [Cell(row, seed, each["chosen"]) for seed in range(1, num_seeds + 1)]
         return cells
 

@@ -75,15 +75,18 @@ def test_a_row_has_its_own_settings_and_cost(runs: study.Runs):
 
 def test_the_best_rows_on_validation_get_all_seeds(runs: study.Runs):
     reached = {"likelihood": 50.0, "reinforce, tilted": 40.0, "actor-critic": 45.0}
-    chosen = [{"row": row, "chosen": "1e-3", "valid": {"1e-3": score}} for row, score in reached.items()]
 
-    def num_seeds(best: int | None) -> dict[str, int]:
+    def num_seeds(best: int | None, start: float = 60.0) -> dict[str, int]:
+        chosen = [
+            {"row": row, "chosen": "1e-3", "start": start, "valid": {"1e-3": score}} for row, score in reached.items()
+        ]
         runs.study = study.Study.model_validate(ROWS | {"best": best})
         return {row: len(cells) for row, cells in runs.final_cells(chosen).items()}
 
     assert num_seeds(None) == {"likelihood": 2, "reinforce, tilted": 1, "actor-critic": 2}  # one by its own setting
     assert num_seeds(2) == num_seeds(None)
     assert num_seeds(1) == {"likelihood": 2, "reinforce, tilted": 1, "actor-critic": 1}  # errors: 40 is better than 45
+    assert num_seeds(None, start=45.0) == num_seeds(1)  # a row that gained nothing is not tried again
 
 
 def test_an_unknown_word_in_a_study_is_refused():
