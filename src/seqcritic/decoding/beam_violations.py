@@ -53,12 +53,14 @@ def find_violations(
         reference_token = references[:, step]
         sums = scores[:, :, None] + steps
         reference_score = sums[examples, 0, reference_token]
+        # Its own rival the reference cannot be.
         sums[examples, 0, reference_token] = -torch.inf
         best, at = sums.flatten(1).topk(width - 1, dim=1)  # [B, K - 1]
         if bool(torch.isnan(reference_score).any()):
             raise NonFiniteError("a log-probability of the searching actor is not a number")
         parents, chosen = at // steps.shape[2], at % steps.shape[2]
 
+        # At its last token it must be first of all; before that it is enough not to fall off the beam.
         rank = torch.where(last_positions == step, 0, width - 2)
         rival_score = best[examples, rank]
         violated = (step <= last_positions) & (rival_score > -torch.inf) & (reference_score < rival_score + margin)

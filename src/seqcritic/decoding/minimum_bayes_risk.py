@@ -100,6 +100,7 @@ def draw_candidates(
 ) -> list[Candidates]:
     """Return the different ones of so many samples of each source [B, S]."""
     maximum_lengths = actor.limits.of(source_mask)
+    # Each source draws for as many tokens as it may have, padded to the longest: its numbers are its own.
     steps = int(maximum_lengths.max())
     # [B * M, T]
     numbers = torch.cat(
@@ -116,6 +117,7 @@ def draw_candidates(
     tokens = draw_tokens(
         actor, memory, maximum_lengths.repeat_interleave(num_samples), numbers.T.to(maximum_lengths.device)
     )
+    # From the first end or padding on: an unfinished sample has neither and counts whole.
     over = actor.special.is_over(tokens).long().cumsum(dim=1) > 0
     lengths = (~over).sum(dim=1).tolist()
     samples = [tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths, strict=True)]
@@ -134,8 +136,10 @@ def expected_utilities(
     sources: Sequence[str] | None = None,
 ) -> list[Tensor]:
     """Return the mean score of each candidate of each source against all its samples, float64."""
+    # Of all sources in one list: the score is asked for full tables, however few candidates a source has.
     pairs = [pair for candidates in drawn for pair in product(candidates.tokens, candidates.tokens)]
     of_source = [source for source, candidates in enumerate(drawn) for _ in range(len(candidates.tokens) ** 2)]
+    # With a 1 in front: samples may all be empty, and nothing is divided by 0.
     longest = max(1, *(len(tokens) for candidates in drawn for tokens in candidates.tokens))
     size = max(1, COMPARED_AT_ONCE // longest**2)
     write = _remembering(decode)
@@ -143,11 +147,13 @@ def expected_utilities(
     for first in range(0, len(pairs), size):
         some = pairs[first : first + size]
         read = None if sources is None else [sources[source] for source in of_source[first : first + size]]
+        # In float64, so that near ties are told by the utilities and not by how sums round.
         parts.append(utility.score(_as_scorable(some, padding, write, read)).double().cpu())
     scores = torch.cat(parts)
     expected = []
     for candidates in drawn:
         count = len(candidates.tokens)
+        # [C, C], candidate by what stands for the reference, as `product` counts them.
         matrix, scores = scores[: count**2].view(count, count), scores[count**2 :]
         weights = torch.tensor(candidates.counts, dtype=torch.float64, device="cpu")
         expected.append((matrix * weights).sum(dim=1) / weights.sum())
@@ -167,6 +173,7 @@ def _as_scorable(
         references[:, None],
         reference_lengths[:, None],
         write,
+        # Lazily: scores of tokens never ask for a text.
         None if write is None else lambda: [(write(reference),) for _, reference in pairs],
         None if sources is None else lambda: sources,
     )
@@ -183,6 +190,7 @@ def _remembering(decode: Decode | None) -> Decode | None:
     """Return what makes text of tokens, of each candidate once."""
     if decode is None:
         return None
+    # Every candidate stands in 2 C pairs.
     known: dict[tuple[int, ...], str] = {}
 
     def write(tokens: list[int]) -> str:
@@ -198,4 +206,5 @@ def _draw_own(seed: int, source: Tensor, num_samples: int, num_steps: int) -> Te
     """Return whole numbers [M, T], uniform in [0, 2³²), of a source and a seed."""
     digest = sha256(f"{seed}:".encode() + source.contiguous().numpy().tobytes()).digest()
     own = torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
+    # Sample by sample, so that more samples begin with the same ones.
     return torch.randint(1 << BITS, (num_samples, num_steps), generator=own, device="cpu")

@@ -47,6 +47,7 @@ def sample(
     `given`: tokens [B, U] and how many of them, [B], each row begins with; their numbers are drawn all the same.
     """
     state = actor.start(memory)
+    # All before the loop: the generator has moved by one draw, however long the samples grow.
     numbers = draw_numbers(generator, int(maximum_lengths.max()), len(maximum_lengths)).to(
         maximum_lengths.device
     )  # [T, B]

@@ -59,6 +59,7 @@ def find_best(
     """
     sources, source_mask = sources.to(actor.device), source_mask.to(actor.device)
     if isinstance(search, MinimumBayesRisk):
+        # Candidates and hypotheses come without their end tokens, what greedy search finds with them.
         return _ended(actor, find_by_risk(actor, sources, source_mask, search, decode, read_sources))
     if search.width == 1:
         return greedy(actor, sources, source_mask)
@@ -68,6 +69,7 @@ def find_best(
 def _ended(actor: Actor, best: list[list[int]]) -> Tensor:
     """Return answers, each closed by an end token, as one padded tensor [B, T]."""
     size = (len(best), max(map(len, best), default=0) + 1)
+    # On the CPU: the answers are lists of Python by now, and whoever reads them makes text of them.
     tokens = torch.full(size, actor.special.padding, dtype=torch.int64, device="cpu")
     for row, found in enumerate(best):
         ended = [*found, actor.special.end[0]]

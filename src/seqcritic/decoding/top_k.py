@@ -21,6 +21,7 @@ def expand_top_k(logits: Tensor, log_probs: Tensor, width: int) -> tuple[Tensor,
     Logits are [R * W, V]. The log-probabilities [R, W] are float64: rounding must not make unequal sums equal.
     """
     steps = torch.log_softmax(logits, dim=1)
+    # By blocks width + 1 of them are looked through: with no more than that there is nothing to spare.
     if width >= log_probs.shape[1] * (logits.shape[1] // BLOCK):
         best, parents, tokens = _search_all(logits, steps, log_probs, width)
     else:
@@ -75,5 +76,6 @@ def _highest(values: Tensor, count: int) -> Tensor:
     tied = (highest[:, count:] == highest[:, count - 1 : count]).any(dim=1)
     if bool(tied.any()):
         positions[tied, :count] = values[tied].sort(dim=1, descending=True, stable=True).indices[:, :count]
+    # By position first: the stable sort by value then leaves equals in the order of their tokens.
     positions = positions[:, :count].sort(dim=1).values
     return positions.gather(1, values.gather(1, positions).sort(dim=1, descending=True, stable=True).indices)

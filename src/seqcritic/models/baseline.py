@@ -14,6 +14,7 @@ class LinearBaseline(nn.Module):
     def __init__(self, state_size: int) -> None:
         super().__init__()
         self.linear = nn.Linear(state_size, 1)
+        # From zero: until it has learnt something it takes nothing off the returns.
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 

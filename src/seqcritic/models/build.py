@@ -21,6 +21,7 @@ def build_actor(
     """Return an actor with fresh weights."""
     kind = part_class(ACTORS, settings.actor.kind)
     actor = kind.build(settings.actor, num_source_tokens, num_target_tokens, generator)
+    # The settings say how long answers may grow; what fits into the actor stays as the actor has said.
     actor.limits = replace(actor.limits, **dict(settings.length))
     return actor
 

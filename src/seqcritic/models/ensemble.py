@@ -55,6 +55,7 @@ class EnsembleActor(Actor):
     def draw_masks(self, num_rows: int, generator: torch.Generator) -> Parts | None:
         """Return what dropout keeps of each member; None where none has dropout."""
         masks = tuple(member.draw_masks(num_rows, generator) for member in self.members)
+        # One None and not a tuple of them: that is how an actor says that it has no dropout.
         return None if all(own is None for own in masks) else masks
 
     def encode(self, sources: Tensor, mask: Tensor, masks: Parts | None = None) -> Parts:
@@ -81,6 +82,7 @@ class EnsembleActor(Actor):
 
     def features(self, memory: Parts, tokens: Tensor, mask: Tensor) -> tuple[Packed, Tensor]:
         """Return logarithms of the mean probabilities [N, V], which are the logits too, and views [B, T, H]."""
+        # Members have no features in common, but logits: they are made here, and `logits_of` passes them on.
         logits, views = [], []
         for member, own in zip(self.members, memory, strict=True):
             features, view = member.features(own, tokens, mask)
@@ -96,6 +98,7 @@ class EnsembleActor(Actor):
         """Return the mean of the members' weights [B, T, S], where all know theirs."""
         found = [member.attention(own, tokens) for member, own in zip(self.members, memory, strict=True)]
         known = [weights for weights in found if weights is not None]
+        # A mean over some would pass for that of all.
         return torch.stack(known).mean(dim=0) if len(known) == len(found) else None
 
 
@@ -127,5 +130,6 @@ def log_mean(logits: Sequence[Tensor]) -> Tensor:
     """Return log 1/M Σ_m softmax(logits_m), [N, V], of M logits [N, V]."""
     if len(logits) == 1:
         return logits[0]  # a constant apart, and to the bit the member's own
+    # Normalised first: logits are known but for a constant, which differs from member to member.
     log_probs = torch.stack([torch.log_softmax(own, dim=1) for own in logits])
     return torch.logsumexp(log_probs, dim=0) - math.log(len(logits))

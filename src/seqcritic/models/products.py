@@ -110,7 +110,9 @@ class NarrowLinear(torch.autograd.Function):
         rows = gradient.reshape(-1, len(weight))
         to_inputs = None
         if for_inputs:
+            # Contiguous whatever the inputs are, for the view below.
             to_inputs = torch.empty_like(inputs, memory_format=torch.contiguous_format)
+            # Narrow as its layer was: by now, in the backward pass, it may no longer be asked for.
             factor_of(weight, narrow=True).write(rows, to_inputs.view(-1, weight.shape[1]))
         return (
             to_inputs,
@@ -132,8 +134,10 @@ def _prepare(weight: Tensor) -> Factor:
     assert _prepared is not None, "products in bfloat16 are asked for"
     owner = weight if weight._base is None else weight._base  # a view is made anew at every call, its owner is not
     known = _prepared.setdefault(owner, {})
+    # An owner has several forms: its transpose, some of its columns, each a factor of its own.
     form = (*weight.shape, *weight.stride(), weight.storage_offset())
     version, factor = known.get(form, (-1, None))
+    # Every change in place, as an optimiser makes it, raises the version.
     if factor is None or version != weight._version:
         factor = narrow_factor(weight.detach().t())
         known[form] = weight._version, factor

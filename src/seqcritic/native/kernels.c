@@ -15,6 +15,7 @@
 #define LANES 16  /* numbers that go through the exponential together: what is left of a row is padded to as many */
 #define CHUNK 512 /* a multiple of it: numbers of a row that are worked on at once */
 
+/* SERIES is 1 / n!, the highest n first: for |r| <= ln(2) / 2 the first term left out is below the rounding of the sum. */
 #ifdef DOUBLE
 typedef double real;
 typedef uint64_t bits;
@@ -45,12 +46,15 @@ typedef ptrdiff_t size;
 
 /* e^x = 2^k e^r with |r| <= ln(2) / 2, by the Taylor series of e^r; x is held between LOWEST and HIGHEST. */
 static inline real exponential(real x) {
+    /* NaN fails both comparisons and goes through. */
     x = x < (real)LOWEST ? (real)LOWEST : x;
     x = x > (real)HIGHEST ? (real)HIGHEST : x;
     real k = ROUND(x * (real)1.44269504088896340736);
+    /* ln(2) in two parts, the first with so few digits that k times it is exact: r loses none of its own. */
     real r = (x - k * LN2_HIGH) - k * LN2_LOW;
     real sum = SERIES[0];
     for (size term = 1; term < (size)(sizeof SERIES / sizeof SERIES[0]); term++) sum = sum * r + SERIES[term];
+    /* The bits of 2^k are its exponent alone; between LOWEST and HIGHEST that is one of a normal number. */
     bits scale = (bits)((bits)(int32_t)k + BIAS) << MANTISSA;
     real power;
     memcpy(&power, &scale, sizeof power);
@@ -83,6 +87,7 @@ static inline void gate_rows(size rows, size H, const real *inputs, const real *
             for (size h = 0; h < width; h++)
                 work[h] = (f ? i[start + h] + f[start + h] : i[start + h]) + (p[start + h] + bias[start + h]);
             logistic_all(width, work);
+            /* Only now: where `gates` is `recurrent`, r and z overwrite the products that made them. */
             memcpy(g + start, work, width * sizeof(real));
         }
         for (size start = 0, width; start < H; start += width) {
@@ -90,7 +95,9 @@ static inline void gate_rows(size rows, size H, const real *inputs, const real *
             size at = 2 * H + start;
 #pragma omp simd
             for (size h = 0; h < width; h++) {
+                /* p_n itself is kept, beside r and z: the gradient of r is made of it. */
                 g[at + h] = p[at + h] + bias[at + h];
+                /* tanh x = 2 sigma(2x) - 1, so that one exponential serves all three gates. */
                 work[h] = 2 * ((f ? i[at + h] + f[at + h] : i[at + h]) + g[start + h] * g[at + h]);
             }
             logistic_all(width, work);
@@ -146,6 +153,7 @@ void gate_backward(size rows, size H, const real *total, const real *gates, size
 /* out += sum_j weight_j row_j over S rows of n numbers */
 static void add_rows(size S, size n, const real *weight, const real *rows, real *restrict out) {
     size j = 0;
+    /* Four rows a pass: `out` is read and written a quarter as often. */
     for (; j + 4 <= S; j += 4) {
         const real *a = rows + j * n, *b = a + n, *c = b + n, *d = c + n;
         real wa = weight[j], wb = weight[j + 1], wc = weight[j + 2], wd = weight[j + 3];
@@ -174,6 +182,7 @@ void attention_forward(size rows, size S, size A, size C, const int64_t *order, 
         for (size j = 0; j < S; j++) {
             const real *key = keys + (at + j) * A;
             real sum = attention_bias[at + j];
+            /* Padding costs nothing: its energy is known, and its weight is 0 whatever the keys say. */
             for (size start = 0, width; sum != -INFINITY && start < A; start += width) {
                 width = smaller(A - start, CHUNK);
 #pragma omp simd
@@ -185,6 +194,7 @@ void attention_forward(size rows, size S, size A, size C, const int64_t *order, 
             w[j] = sum;
             highest = sum > highest ? sum : highest;
         }
+        /* The highest taken off, no exponential overflows; what lies below LOWEST is 0 instead of being held there. */
         for (size j = 0; j < S; j++) w[j] = w[j] - highest < (real)LOWEST ? 0 : exponential(w[j] - highest);
         for (size j = 0; j < S; j++) total += w[j];
         for (size j = 0; j < S; j++) w[j] /= total;
@@ -215,6 +225,7 @@ void attention_backward(size rows, size S, size A, size C, const int64_t *order,
             te[j] = sum;
             mean += w[j] * sum;
         }
+        /* The way back through softmax: alpha_j (t_j - sum_k alpha_k t_k). */
         for (size j = 0; j < S; j++) te[j] = w[j] != 0 ? w[j] * (te[j] - mean) : 0;
         memset(tq, 0, A * sizeof(real));
         for (size j = 0; j < S; j++) {
@@ -227,6 +238,7 @@ void attention_backward(size rows, size S, size A, size C, const int64_t *order,
                 logistic_all(width, work);
 #pragma omp simd
                 for (size a = 0; a < width; a++) {
+                    /* The energy vector is a factor of every slope of unit a: it comes once, at the end. */
                     real part = share * work[a], slope = part * (1 - work[a]);
                     to_energy[start + a] += part;
                     tq[start + a] += slope;
@@ -245,7 +257,9 @@ void sum_of_products(size num_steps, const int64_t *counts, const int64_t *order
     size batch = num_steps ? (size)counts[0] : 0;
     for (size row = 0; row < batch; row++) {
         size at = row;
+        /* Row by row and not step by step: one row adds up its own [S, C] while that is still in the cache. */
         real *product = products + (size)order[row] * S * C;
+        /* Rows are sorted by length: the first step without this one is the end of it. */
         for (size step = 0; step < num_steps && row < (size)counts[step]; at += (size)counts[step++]) {
             const real *value = values + at * C;
             for (size j = 0; j < S; j++) {

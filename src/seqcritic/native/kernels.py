@@ -18,6 +18,7 @@ from seqcritic.native.library import NoLibrary, find_compiler, load
 
 SWITCH = "SEQCRITIC_NATIVE"
 TYPE_NAMES = {torch.float32: "float32", torch.float64: "float64"}
+# ptrdiff_t and pointers: as plain integers ctypes would pass an address as a C int and cut it off.
 KINDS = {"s": ctypes.c_ssize_t, "a": ctypes.c_void_p}
 
 
@@ -47,6 +48,7 @@ def switched_off() -> bool:
 
 def kernels_for(tensor: Tensor) -> Kernels | None:
     """Return the kernels for tensors like this one, or None where PyTorch has to do the work."""
+    # Asked at every call, so that tests compare both ways in one process.
     if switched_off() or tensor.device.type != "cpu":
         return None
     name = TYPE_NAMES.get(tensor.dtype)
@@ -56,6 +58,7 @@ def kernels_for(tensor: Tensor) -> Kernels | None:
 @cache
 def _kernels(type_name: str) -> Kernels | None:
     try:
+        # `load` remembers no failure: without this cache every step would look for a compiler again.
         return Kernels(load(type_name))
     except NoLibrary:
         return None

@@ -21,6 +21,7 @@ from seqcritic.files import default_cache_directory
 
 FOLDER = Path(__file__).parent
 COMPILERS = ("cc", "gcc", "clang")
+# Of -ffast-math only what keeps NaN and infinity; -fopenmp-simd obeys the pragmas and starts no threads.
 FLAGS = ("-std=c99", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd")
 SHARED = ("-fPIC", "-shared")
 FOR_THIS_PROCESSOR = (("-march=native",), ("-mcpu=native",), ())  # the first that the compiler knows
@@ -46,6 +47,7 @@ def load(type_name: str) -> ctypes.CDLL:
     except (OSError, UserError):
         pass  # no folder to keep it in
     try:
+        # A library that is loaded no longer needs its file.
         with tempfile.TemporaryDirectory(prefix="seqcritic-") as folder:
             return _build(compiler, type_name, Path(folder, name))
     except OSError as error:
@@ -78,6 +80,7 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
+    # A set, since every core repeats them; and these lines alone, since clock speeds change from read to read.
     told = {line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))}
     return "\n".join([platform.machine(), *sorted(told)])
 
@@ -92,12 +95,15 @@ def _open(path: Path) -> ctypes.CDLL | None:
 def _build(compiler: str, type_name: str, path: Path) -> ctypes.CDLL:
     """Compile to a temporary file beside `path`, move it there and load it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, since only within a file system a file is replaced in one step.
     descriptor, temporary = tempfile.mkstemp(prefix=path.stem, suffix=".tmp", dir=path.parent)
     os.close(descriptor)
     try:
         _compile(compiler, type_name, temporary)
+        # mkstemp lets its owner alone read it; a cache may be shared.
         os.chmod(temporary, 0o755)
         os.replace(temporary, path)
+    # An interrupt too must leave no half a library behind.
     except BaseException:
         os.unlink(temporary)
         raise

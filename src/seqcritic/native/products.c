@@ -49,6 +49,7 @@ static void pair_rows(size K, size N, const float *from, size stride, uint32_t *
         const float *even = from + k * stride, *odd = even + stride;
         for (size n = 0; n < N; n += LANES) {
             __mmask16 mask = lanes(N - n);
+            /* An odd K is made even by a row of zeros, of which nothing may be read. */
             __m512 below = k + 1 < K ? _mm512_maskz_loadu_ps(mask, odd + n) : _mm512_setzero_ps();
             _mm512_storeu_si512(to + n, pair_up(_mm512_maskz_loadu_ps(mask, even + n), below));
         }
@@ -61,6 +62,7 @@ static void pair_neighbours(size M, size K, const float *from, size stride, uint
         for (size k = 0; k < K; k += 2 * LANES) {
             __m512 low = _mm512_maskz_loadu_ps(lanes(K - k), from + k);
             __m512 high = _mm512_maskz_loadu_ps(lanes(K - k - LANES), from + k + LANES);
+            /* No further than the row goes: behind it the next one stands. */
             _mm512_mask_storeu_epi32(to + k / 2, lanes((K - k + 1) / 2), (__m512i)_mm512_cvtne2ps_pbh(high, low));
         }
     }
@@ -74,6 +76,7 @@ void pack(size K, size N, const float *from, size k_stride, size n_stride, uint3
     for (size first = 0; first < N; first += WIDTH) {
         size used = smaller(WIDTH, N - first), width = whole_lanes(used);
         uint32_t *panel = to + first * pairs;
+        /* Rows as they lie, several columns at a load; the other way round they have to be gathered. */
         if (n_stride == 1) {
             pair_rows(K, used, from + first, k_stride, panel, width);
             continue;
@@ -125,6 +128,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
     }
 }
 
+/* Each size of tile is compiled by itself, its loops unrolled; 8 is more than any number of vectors. */
 #define CASE(R, V)                                                                   \
     case R * 8 + V:                                                                  \
         tile(R, V, pairs, a, a_row, a_pair, b, bias, c, c_row, last, add);           \
@@ -139,6 +143,7 @@ static void any_tile(int rows, int vectors, size pairs, const uint32_t *a, size 
 /* C = A B + bias, or, where `add` is 1, C += A B. One of A's strides is 1; B is packed; a bias may be missing. */
 void product(size M, size N, size K, const float *A, size m_stride, size k_stride, const uint32_t *B,
              const float *bias, float *C, size c_row, size add) {
+    /* 384 kB on the stack: threads that multiply at once do not share it. */
     uint32_t block[HEIGHT * DEPTH / 2];
     size all_pairs = (K + 1) / 2;
     for (size top = 0; top < M; top += HEIGHT) {
@@ -150,17 +155,21 @@ void product(size M, size N, size K, const float *A, size m_stride, size k_strid
             if (k_stride == 1) {
                 pair_neighbours(height, depth, from, m_stride, block, pairs);
             } else {
+                /* A turned matrix is paired as it lies, and read column by column. HEIGHT is a multiple of LANES, so
+                   the block holds it. */
                 a_row = 1, a_pair = whole_lanes(height);
                 pair_rows(depth, height, from, k_stride, block, a_pair);
             }
             for (size n = 0; n < N; n += WIDTH) {
                 size width = smaller(WIDTH, whole_lanes(N - n)), vectors = width / LANES;
+                /* All panels before are WIDTH wide; DEPTH is even, so that no pair is torn between two blocks. */
                 const uint32_t *b = B + n * all_pairs + start / 2 * width;
                 __mmask16 last = lanes(N - n - (vectors - 1) * LANES);
                 for (size m = 0; m < height; m += ROWS)
                     any_tile((int)smaller(ROWS, height - m), (int)vectors, pairs, block + m * a_row, a_row, a_pair, b,
                              bias ? bias + n : NULL, C + (top + m) * c_row + n, c_row, last, add || start);
             }
+            /* From the second block of k on the sums are added to what the first one wrote, its bias included. */
             start += DEPTH;
         } while (start < K);
     }

@@ -61,6 +61,7 @@ class PackedFactor(Factor):
         self.products = products
         matrix = _with_unit_stride(matrix)
         depth, self.width = matrix.shape
+        # Pairs of bfloat16, 32 bits each; columns up to a whole register of 16 (LANES in products.c).
         self.panels = torch.empty((depth + 1) // 2 * (-(-self.width // 16) * 16), dtype=torch.int32)
         products.pack(depth, self.width, matrix.data_ptr(), *matrix.stride(), self.panels.data_ptr())
 
@@ -112,6 +113,7 @@ def _products() -> Products | None:
         library = load("bfloat16")
     except NoLibrary:
         return None
+    # Compiled for this processor, the file itself says whether its instructions were there.
     return Products(library) if library.available() else None
 
 
@@ -120,4 +122,5 @@ def _rounded(matrix: Tensor) -> Tensor:
 
 
 def _with_unit_stride(matrix: Tensor) -> Tensor:
+    # Turned or not, products.c reads a matrix as it lies; it only wants one of the two strides to be 1.
     return matrix if 1 in matrix.stride() else matrix.contiguous()

@@ -51,7 +51,7 @@ class Ablation(Record):
 
     def paper_gain(self, row: AblationRow) -> float:
         """Say the same of the paper's BLEU."""
-        return _percent(row.paper_score, self.rows[0].paper_score)
+        return _percent(row.paper_score, self.rows[0].paper_score)  # BLEU: always higher is better
 
 
 def list_ablation_columns(ablation: Ablation) -> tuple[Column, ...]:

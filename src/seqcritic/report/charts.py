@@ -52,7 +52,7 @@ from seqcritic.report.svg import (
 )
 from seqcritic.report.values import ValueTable, show_token
 
-_MANY_POINTS = 30
+_MANY_POINTS = 30  # beyond which dots would hide the line
 _ROW_HEIGHT = 24.0
 
 
@@ -74,6 +74,7 @@ def draw_curves(
     """
     title = title or f"validation {score_name}"
     series = group_series(curves, order)
+    # Labels without a curve take a style too: a row of the table beside the drawing keeps its colour.
     styles = {label: index for index, label in enumerate(dict.fromkeys([*order, *(one.label for one in series)]))}
     if not series:
         nothing = write_text("No learning curve was recorded.", width / 2, 40, "middle", "axis-title")
@@ -81,8 +82,10 @@ def draw_curves(
     scores = score_range(series)
     labels = [shorten(one.label, width - 60) for one in series]
     longest = max(text_width(label) for label in labels)
+    # Labels may take three tenths of the width, and no more lines than the chart is high.
     beside = longest + 58 <= 0.3 * width and len(labels) * LINE_HEIGHT <= height - 100
     ticks = nice_ticks(scores, 6)
+    # On one scale with its neighbours, so that the same compute stands at the same place in both.
     computes = compute_range([*series, *group_series(neighbours)])
     right = width - (longest + 58 if beside else 16)
     frame = Frame(26 + tick_width(ticks), 34, right, height - 52, scores, computes)
@@ -172,6 +175,7 @@ def _mark(point: Point, frame: Frame, colour: str, told: str, one: Series, role:
     attributes: Attributes = {"class": f"point {role}", "fill": colour}
     is_main = role == "mean" or not one.mean
     if is_main:
+        # The page's script reads its tooltips from these; the curve of a seed has none.
         attributes |= {"data-x": x, "data-compute": f"{point.compute:.0f}", "data-score": f"{point.score:.2f}"}
     if not frame.values.contains(point.score):
         is_above = point.score > frame.values.high
@@ -243,6 +247,7 @@ def _draw_dot_line(line: DotLine, frame: Frame, place: tuple[float, float]) -> M
     parts = [draw_path([(x, y) for x, y, _ in shown], "main", colour, 2)] if len(shown) > 1 else []
     for x, y, dot in shown:
         if math.isfinite(dot.low) and math.isfinite(dot.high):
+            # A lower bound of 0 or less has no place on a logarithmic axis: the line goes down to the base.
             low = frame.clamp(frame.y(dot.low)) if _can_show(dot.low, frame.logarithmic) else frame.bottom
             parts.append(draw_line(x, low, x, frame.clamp(frame.y(dot.high)), "curve bound", colour, 1.5))
         parts.append(draw_dot(x, y, 4, colour, f"{line.label}: {dot.value:.4g}"))
@@ -266,6 +271,7 @@ def _dot_range(lines: Sequence[DotLine], logarithmic: bool) -> Range:
         return Range(0, 1)
     values = list_places([dot.value for dot in dots])
     low, high = min(values), max(values)
+    # As far again as the values themselves reach; equal values get a factor of two, or a tenth of their size.
     reach = max(high - low, 0.3 if logarithmic else 0.1 * abs(high) or 1.0)
     ends = list_places([end for dot in dots for end in (dot.low, dot.high)])
     low = min([low, *(end for end in ends if end >= low - reach)])
@@ -298,6 +304,7 @@ def _draw_changes(
 ) -> list[Markup]:
     """Draw one dot a row, the first of its values, joined to the baseline by a line; further values are small dots."""
     values = [[value for value in found if math.isfinite(value)] for found in changes]
+    # The baseline is always drawn, being what all lines begin at.
     flat = [0.0, *(value for found in values for value in found)]
     margin = 0.08 * (max(flat) - min(flat)) or 1.0
     frame = Frame(*box, values=Range(0, 1), across=Range(min(flat) - margin, max(flat) + margin))
@@ -315,6 +322,7 @@ def _draw_changes(
             dots.append(write_text("diverged", zero - 6, y + 4.5, "end", "note"))
             continue
         dots.append(draw_line(zero, y, frame.x(found[0]), y, "curve", colour, 2))
+        # The mean last, on top of the seeds.
         for value, radius in [*((value, 2.5) for value in found[1:]), (found[0], 4.5)]:
             dots.append(draw_dot(frame.x(value), y, radius, colour, f"{row.name}: {value:+.2f} %"))
     return [*parts, element("g", {"class": f"method method-{colour_index}"}, join(dots))]
@@ -330,6 +338,7 @@ def draw_forecast(table: ValueTable, summaries: Sequence[str], width: int = 960,
     drawn = value_range([*values, *(step.reward for step in table.steps), *table.collected, *table.remaining])
     names = [shorten(show_token(step.token), 96) for step in table.steps]
     longest = max(text_width(name) for name in names)
+    # One character is 8 wide: the tokens of a model that spells stand upright.
     is_slanted = longest >= 12
     ticks = nice_ticks(drawn, 6)
     bottom = height - (14 + 0.8 * longest if is_slanted else 30)
@@ -345,6 +354,7 @@ def draw_forecast(table: ValueTable, summaries: Sequence[str], width: int = 960,
             parts.append(write_text(shorten(names[index], x / 0.8), x, bottom + 12, "end", "tick", -50))
         else:
             parts.append(write_text(names[index], x, bottom + 20, "middle", "tick"))
+    # Forecast last, above what it is compared with.
     for style, dash, line in ((5, "6 4", table.remaining), (2, "", table.collected), (1, "", values)):
         places = [(frame.x(index + 0.5), frame.y(y)) for index, y in enumerate(line) if math.isfinite(y)]
         dots = [] if dash else [draw_dot(x, y, 3, PALETTE[style]) for x, y in places]

@@ -116,6 +116,7 @@ class Comparison(Record):
             raise ValueError("comparison.rows: empty; a report needs at least one method")
         if len(set(labels)) < len(labels):
             raise ValueError(f"comparison.rows: labels must differ, found {', '.join(labels)}")
+        # A single run is measured against nothing, whatever its baseline is called.
         if len(labels) > 1 and self.baseline not in labels:
             known = ", ".join(labels)
             raise ValueError(f"comparison.baseline: {self.baseline!r} is no method; choose one of {known}")
@@ -154,6 +155,7 @@ class Comparison(Record):
         better = min if self.lower_is_better else max
         curves = [curve for curve in self.curves if curve.label == row.label]
         finite = [[point.score for point in curve.points if math.isfinite(point.score)] for curve in curves]
+        # A run without a finite point would make the mean that of fewer seeds than the test score is of.
         if not finite or not all(finite):
             return None
         return statistics.fmean(better(scores) for scores in finite)
@@ -163,6 +165,7 @@ class Comparison(Record):
 
         Before Holm's correction it is the larger of two: the bootstrap's, and with several seeds a t-test over them.
         """
+        # All methods of this search are one family: what a row must stand depends on how many were tried.
         tested = {each.label: p for each in self.rows if (p := self._uncorrected(each)) is not None}
         if row.label not in tested:
             return None
@@ -178,6 +181,7 @@ class Comparison(Record):
         if baseline is None or row.p_value is None or not math.isfinite(row.p_value):
             return None
         ours, theirs = self._seeds(row), self._seeds(baseline)
+        # Paired only where both say their seeds and say the same: else a pairing would be of strangers.
         by_seed = p_over_seeds(row.seed_scores, baseline.seed_scores, paired=ours is not None and ours == theirs)
         return row.p_value if by_seed is None else max(row.p_value, by_seed)
 
@@ -200,6 +204,7 @@ class Comparison(Record):
                 return None
             beam = row.beam
             scores = {name: getattr(beam, name) for name in ("score", "low", "high", "p_value", "seed_scores")}
+            # In the fields of greedy search, so that every table and sentence serves both.
             rows.append(replace(row, **scores))
         return replace(self, rows=tuple(rows), signature=self.beam_signature)
 
@@ -208,6 +213,7 @@ class Comparison(Record):
         baseline = self.baseline_row
         if baseline is None or row.label == baseline.label or baseline.score == 0:
             return None
+        # By the absolute value: a score may be negative, and better is then still a rise.
         change = 100 * (row.score - baseline.score) / abs(baseline.score)
         if not math.isfinite(change):
             return None

@@ -25,7 +25,7 @@ from seqcritic.report.tables import Column, list_cells, markdown_columns, open_g
 
 TERMINAL_COLUMNS = 80
 BENEATH = ("valid", "seeds", "spread", "critic", "rho")  # columns that stand beneath the label, for want of width
-_LEAST_ROOM = 12
+_LEAST_ROOM = 12  # for labels, however wide the numbers are
 
 
 def list_columns(comparison: Comparison) -> tuple[Column, ...]:
@@ -158,8 +158,10 @@ def comparison_table(comparison: Comparison) -> Table:
     signatures = (f"{name}: {signature}" for name, signature in list_signatures(comparison))
     table = open_grid(comparison.title, "\n".join(signatures))
     columns = {column.name: column for column in list_columns(comparison)}
+    # Beam search writes into greedy search's columns, a line further down.
     of_beam = {name.removeprefix("beam-"): column for name, column in columns.items() if name.startswith("beam-")}
     shown = {name: column for name, column in columns.items() if name not in BENEATH and not name.startswith("beam-")}
+    # One more for the space between columns; what is left of eighty is for labels.
     needed = sum(1 + _least_width(column) for name, column in shown.items() if name != "method")
     room = max(TERMINAL_COLUMNS - needed, _LEAST_ROOM)
     lines = []
@@ -197,6 +199,7 @@ def _write_line(label: str, beneath: list[str], columns: dict[str, Column], inde
 
 
 def _wrap_seeds(row: MethodRow, room: int) -> list[str]:
+    # A space that does not break: "sd" and its number stay on one line.
     seeds = f"{write_seeds(row)}, sd\N{NO-BREAK SPACE}{write_spread(row)}"
     return wrap(seeds, room - 2) if len(row.seed_scores) > 1 else []
 
@@ -217,6 +220,7 @@ def _break_label(label: str, room: int) -> str:
     """Set a label that is longer than its room on two lines, so that a terminal holds the numbers beside it."""
     if len(label) <= room:
         return label
+    # Before the last sign of a combination, else behind the last hyphen that fits.
     end = label.rfind("+") if "+" in label else label.rfind("-", 0, room) + 1
     return f"{label[:end]}\n  {label[end:]}" if end > 0 else label
 

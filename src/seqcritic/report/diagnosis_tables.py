@@ -32,6 +32,7 @@ def list_estimator_columns(row: DiagnosisRow) -> tuple[Column, ...]:
         ("aligned-samples", "samples by alignment", lambda one: format_figure(one.aligned_samples)),
     )
     errors = zip(*(one.errors for one in row.estimators), strict=True)
+    # Behind the cosine, before what the columns say of one draw.
     columns[4:4] = [
         Column("error", f"error M={samples}", tuple(map(format_number, of_all)))
         for samples, of_all in zip(SAMPLES, errors, strict=True)
@@ -95,6 +96,7 @@ def write_verdict(row: DiagnosisRow) -> str:
     if not followed.is_biased:
         bound = format_number(followed.bias_bounds[1])
         return f"{worth} Its bias cannot be told from 0: it is below {bound} of the length."
+    # Errors are bias² + variance / samples: they meet where the two variances differ by samples · bias².
     crossing = (with_critic.variance.value - followed.variance.value) / followed.bias_square.value
     more = (
         f" From {format_number(max(crossing, 0) * row.examples)} samples in an update on, the unbiased one is nearer."
@@ -121,6 +123,7 @@ def format_figure(figure: Figure) -> str:
     """Write a figure with its standard error."""
     if not math.isfinite(figure.value) or not math.isfinite(figure.error) or figure.error == 0:
         return format_number(figure.value)
+    # Through float, which writes one digit without an exponent where it can.
     return f"{format_number(figure.value)} ±{float(f'{figure.error:.1g}'):g}"
 
 
@@ -130,6 +133,7 @@ def format_bias(row: EstimatorRow, is_truth: bool) -> str:
         return "the truth"
     if not row.is_biased:
         return f"<{format_number(row.bias_bounds[1])}"
+    # The error of a square root: d√x = dx / (2 √x).
     return format_figure(Figure(row.bias, row.bias_square.error / (2 * row.bias)))
 
 
@@ -154,6 +158,7 @@ class EstimatorPicture:
 
     def lines(self, rows: Sequence[DiagnosisRow]) -> list[DotLine]:
         """Return a line for each estimator that is shown, of those that every row has."""
+        # Checkpoints with critics of tokens have other estimators than those with value functions.
         common = set.intersection(*({one.name for one in row.estimators} for row in rows))
         return [
             DotLine(MEANINGS[first.name], tuple(self.dot_of(row.estimator(first.name)) for row in rows), index)

@@ -59,6 +59,7 @@ def compare_words(written: str, reference: str) -> Difference:
 
 
 def _compare(written: list[str], reference: list[str], separator: str) -> Difference:
+    # What would be deleted to reach the reference is extra, what would be inserted is missing.
     kinds = {"equal": Kind.EQUAL, "replace": Kind.WRONG, "delete": Kind.EXTRA, "insert": Kind.MISSING}
     pieces = tuple(
         Piece(

@@ -34,6 +34,7 @@ def write_csv(comparison: Comparison) -> str:
         _flatten(name | row | {"chosen_on_validation": row["label"] in chosen}) for row in comparison.to_dict()["rows"]
     ]
     stream = io.StringIO()
+    # Any row may lack a field, as `beam` without a beam search: the header has those of all.
     writer = csv.DictWriter(stream, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
@@ -65,6 +66,7 @@ def write_latex(comparison: Comparison) -> str:
 
 def escape_latex(text: str) -> str:
     """Return text as LaTeX prints it."""
+    # Sign by sign: replaced one after the other, the backslashes of the first would be escaped by the next.
     return "".join(_LATEX.get(sign, sign) for sign in re.sub(r"\s+", " ", text))
 
 

@@ -41,6 +41,7 @@ def format_gain(comparison: Comparison, row: MethodRow) -> str:
     gain = comparison.gain(row)
     if gain is None:
         return ABSENT
+    # As it would be written: a gain that rounds to nothing is not called 0.0 % better.
     if f"{abs(gain):.1f}" == "0.0":
         return "equal" if gain == 0 else f"<0.1% {_direction(gain)}"
     return f"{abs(gain):.1f}% {_direction(gain)}"

@@ -68,10 +68,12 @@ def _describe_tests(comparison: Comparison) -> str:
 
 def _never_beats_its_start(curve: Curve, lower_is_better: bool) -> bool:
     """Say whether a run was validated before its first update and never better afterwards."""
+    # Without a point at its start nothing is known of what it started from.
     if not curve.points or curve.points[0].updates > 0:
         return False
     start = curve.points[0].score
     later = [point.score for point in curve.points[1:] if math.isfinite(point.score)]
+    # Equal counts as no better: of equal actors the first is kept, which is the start.
     return bool(later) and (min(later) >= start if lower_is_better else max(later) <= start)
 
 

@@ -36,7 +36,7 @@ function listReadings(drawing, x) {
   const readings = [];
   for (const group of drawing.querySelectorAll("g.method:not(.off)")) {
     const points = readPoints(group);
-    const slack = 12;
+    const slack = 12; // pixels beyond the ends of a curve, within which it still answers
     const isWithin = points.length > 0 && x >= points[0].x - slack && x <= points[points.length - 1].x + slack;
     if (isWithin) {
       readings.push({ label: group.dataset.label, style: styleOf(group), ...nearest(points, x) });
@@ -109,6 +109,7 @@ function start() {
     label.addEventListener("click", () => toggleMethod(section, label.parentElement.dataset.label));
   }
   section.querySelectorAll(".wide, .narrow").forEach(followPointer);
+  // On paper nobody can open what is folded.
   window.addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll("details")) {
       details.open = true;

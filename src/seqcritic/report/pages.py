@@ -48,8 +48,8 @@ from seqcritic.report.tables import CHOSEN_SIGN, NEXT_SIGN, Column
 from seqcritic.report.values import ValueTable, show_token
 
 BENEATH = ("seeds", "spread", "beam-seeds", "beam-spread", "critic")  # columns that stand beneath the label
-_MANY_COLUMNS = 26
-_STRIP_WIDTH = 880.0
+_MANY_COLUMNS = 26  # of a matrix of attention, beyond which its cells are narrower
+_STRIP_WIDTH = 880.0  # of a line of tokens, in pixels
 
 
 def render_page(comparison: Comparison) -> str:
@@ -155,6 +155,7 @@ def render_values(table: ValueTable) -> str:
 def compose(template: str, styles: Sequence[str], scripts: Sequence[str], content: Mapping[str, object]) -> str:
     """Fill a template, and put the style sheets and the scripts of these names into it."""
     code = "\n".join(_read_piece(name) for name in scripts)
+    # The page allows this script by its hash and no other: what a text might smuggle in would not run.
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
     page = {
         "style_class": "",
@@ -170,7 +171,9 @@ def _open_templates() -> Environment:
     templates = Environment(
         loader=PackageLoader("seqcritic.report"),
         autoescape=True,
+        # Of predictions anything may come, also what neither HTML nor UTF-8 can hold.
         finalize=lambda value: replace_forbidden(value) if isinstance(value, str) else value,
+        # A name that a template has and we have not is a fault, not an empty place.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -203,6 +206,7 @@ def _list_page_columns(comparison: Comparison) -> list[Column]:
         searches["beam-interval"] = comparison.with_beam.rows
     ends = [end for rows in searches.values() for row in rows for end in (row.low, row.score, row.high)]
     finite = [end for end in ends if math.isfinite(end)]
+    # One row has nothing to be compared with, and equal ends leave no scale to draw on.
     if len(comparison.rows) == 1 or not finite or min(finite) == max(finite):
         return columns
     scale = Range(min(finite), max(finite))
@@ -246,6 +250,7 @@ def _list_examples(comparison: Comparison, is_correction: bool) -> list[list[dic
     for example in comparison.examples:
         source, predictions = example.source, example.predictions
         references = (example.reference, *example.further_references)
+        # In the order of the table; predictions of others, which have no row, stand behind them.
         labels = [*(label for label in comparison.labels if label in predictions), *predictions]
         lines = [line("source", "source", source, compare(source, references) if is_correction else None)]
         for label in dict.fromkeys(labels):

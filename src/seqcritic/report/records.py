@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import BeforeValidator, Strict, TypeAdapter, ValidationError
 
+# Strict: "1" or true in place of a number is a fault of the file, and no number.
 Flag: TypeAlias = Annotated[bool, Strict()]
 Whole: TypeAlias = Annotated[int, Strict()]
 Known: TypeAlias = Annotated[float, Strict()]
@@ -40,6 +41,7 @@ class Record:
         try:
             return TypeAdapter(cls).validate_python(content)
         except ValidationError as error:
+            # One fault, one line: further ones often follow from the first.
             fault = error.errors(include_url=False)[0]
         if fault["type"] == "value_error":  # of our own, which names its field
             raise ValueError(str(fault["ctx"]["error"]))

@@ -44,6 +44,7 @@ class Range:
 
 def group_series(curves: Iterable[Curve], order: Sequence[str] = ()) -> tuple[Series, ...]:
     """Gather curves by method, those named in `order` first; points that are not finite are left out."""
+    # In the order of its keys: those named first, then as they come; labels without a curve fall out at the end.
     groups: dict[str, list[Curve]] = {label: [] for label in order}
     for curve in curves:
         points = [p for p in curve.points if math.isfinite(p.compute) and math.isfinite(p.score)]
@@ -61,6 +62,7 @@ def mean_points(curves: Sequence[Curve]) -> tuple[Point, ...]:
     """Average curves over the stretch of compute they share, interpolating where their points differ."""
     low = max(curve.points[0].compute for curve in curves)
     high = min(curve.points[-1].compute for curve in curves)
+    # Where any curve has a point, each is read: a mean over a changing set of seeds would jump.
     grid = sorted({point.compute for curve in curves for point in curve.points if low <= point.compute <= high})
     averages = []
     for compute in grid:
@@ -108,6 +110,7 @@ def score_range(series: Sequence[Series]) -> Range:
     reach = 2 * (upper - lower)
     near = [value for value in values if lower - reach <= value <= upper + reach] + ends
     low, high = min(near), max(near)
+    # Far ones that would at most halve the height of the rest are drawn with it.
     if values[-1] - values[0] <= 2 * (high - low):
         low, high = values[0], values[-1]
     # Equal values need some room to be drawn at all.
@@ -144,15 +147,18 @@ def nice_ticks(drawn: Range, count: int) -> tuple[float, ...]:
     rough = (drawn.high - drawn.low) / max(count, 1)
     power = 10.0 ** math.floor(math.log10(rough))
     step = power * min((1, 2, 5, 10), key=lambda factor: abs(math.log(factor * power / rough)))
+    # A hair of tolerance, so that a tick at the very end is not lost to rounding.
     first, last = math.ceil(drawn.low / step - 1e-9), math.floor(drawn.high / step + 1e-9)
     return tuple(round(index * step, 12) for index in range(first, last + 1))
 
 
 def log_ticks(drawn: Range) -> tuple[float, ...]:
     """Place ticks of a logarithmic axis, whose range is that of the exponents, on 1, 2 and 5 times a power of ten."""
+    # Beyond two and a half powers of ten the powers are ticks enough.
     factors = (1, 2, 5) if drawn.high - drawn.low < 2.5 else (1,)
     powers = range(math.floor(drawn.low), math.ceil(drawn.high) + 1)
     ticks = [factor * 10.0**power for power in powers for factor in factors]
+    # A range between two round values still gets one tick, its middle.
     return tuple(tick for tick in ticks if drawn.contains(math.log10(tick))) or (10 ** ((drawn.low + drawn.high) / 2),)
 
 

@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-STEPS = 2000
+STEPS = 2000  # of Simpson's rule; even, as it wants them
 
 
 def correct_by_holm(p_values: Sequence[float]) -> list[float]:
@@ -40,6 +40,7 @@ def p_over_seeds(ours: Sequence[float], theirs: Sequence[float], paired: bool) -
         parts = [statistics.variance(scores) / len(scores) for scores in (ours, theirs)]
         squared_error = sum(parts)
         squares = sum(part**2 / (len(scores) - 1) for part, scores in zip(parts, (ours, theirs), strict=True))
+        # Welch and Satterthwaite; without any spread the number does not matter, p is 0 or 1 below.
         freedom = squared_error**2 / squares if squares else 1.0
     if not math.isfinite(mean):
         return None

@@ -82,6 +82,7 @@ def draw_svg(width: float, height: float, description: str, parts: Sequence[Mark
         "font-family": _FONT,
         "font-size": 13,
     }
+    # White of its own: as a file the drawing may be shown on any ground.
     ground = element("rect", {"class": "ground", "width": width, "height": height, "fill": "#ffffff"})
     return element("svg", attributes, Markup("\n"), join([ground, *parts]), Markup("\n"))
 
@@ -177,6 +178,7 @@ def tick_width(ticks: Sequence[float]) -> float:
 
 def spread(wanted: Sequence[float], bottom: float) -> list[float]:
     """Keep every height near the one wanted for it, a line from the others and none beneath `bottom`."""
+    # Twice through the ranks: down, each a line below the one before, then up, so that none hangs out beneath.
     ranks = sorted(range(len(wanted)), key=lambda index: wanted[index])
     heights = [0.0] * len(wanted)
     floor = -math.inf
@@ -197,6 +199,7 @@ def flow(labels: Sequence[str], width: float, top: float) -> list[tuple[float, f
     x, y = indent, top
     for label in labels:
         needed = text_width(label) + gap
+        # A label wider than a line stands alone on one rather than leaving an empty one above it.
         if x > indent and x + needed - indent > width:
             x, y = indent, y + LINE_HEIGHT + 2
         places.append((x, y))

@@ -44,6 +44,7 @@ def list_cells(rows: Sequence[Row], *columns: tuple[str, str, Callable[[Row], st
 
 def open_console() -> Console:
     """Return a console on standard output; signs that its encoding lacks become question marks."""
+    # Another stream in its place, as a test or a notebook has, cannot be set.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     return Console()
@@ -52,6 +53,7 @@ def open_console() -> Console:
 def open_grid(title: str | Text, caption: str, padding: int = 0, has_footer: bool = False) -> Table:
     """Return a table for a terminal that has no columns yet."""
     return Table(
+        # As Text, since rich reads markup in plain strings: a label may hold brackets.
         title=Text(title) if isinstance(title, str) else title,
         caption=Text(caption),
         box=box.SIMPLE_HEAD,

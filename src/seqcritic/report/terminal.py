@@ -39,6 +39,7 @@ def terminal_plot(curves: Sequence[Curve], score_name: str, width: int = 72, hei
         return f"validation {score_name}: no learning curve was recorded"
     scores, computes = score_range(series), compute_range(series)
     ticks = nice_ticks(scores, max(height // 3, 2))
+    # By row, so that ticks which fall on one row are written once.
     tick_rows = {_row(tick, scores, height): format_compact(tick) for tick in ticks}
     margin = max(len(tick) for tick in tick_rows.values()) + 1
     canvas = _draw(series, computes, scores, width - margin - 1, height)
@@ -60,6 +61,7 @@ def _draw(series: Sequence[Series], computes: Range, scores: Range, width: int, 
         first, last = (_column(points[end].compute, computes, width) for end in (0, -1))
         for column in range(first, last + 1):
             compute = computes.low + column / (width - 1) * (computes.high - computes.low)
+            # A column's middle may lie a little outside of the curve; its ends stand for that.
             within = min(max(compute, points[0].compute), points[-1].compute)
             score = scores.clamp(interpolate(points, within).score)
             claims[_row(score, scores, height)][column].append(_symbol(index))
@@ -77,6 +79,7 @@ def _horizontal_axis(computes: Range, margin: int, width: int) -> list[str]:
         line[column] = "┬"
         label = format_compact(tick)
         start = min(max(margin + 1 + column - len(label) // 2, 0), width - len(label))
+        # A label that would touch the one before is left out; its mark on the axis stays.
         if start >= free_from:
             labels[start : start + len(label)] = label
             free_from = start + len(label) + 1

@@ -27,6 +27,7 @@ function showStrongest(role) {
 function chooseStep(index) {
   for (const button of buttons) {
     const isChosen = button === buttons[index];
+    // One stop for the tab key; within the row arrows move.
     button.tabIndex = isChosen ? 0 : -1;
     button.toggleAttribute("aria-current", isChosen);
     if (isChosen) {
@@ -65,6 +66,7 @@ function moveByKey(event) {
   const places = { ArrowLeft: current - 1, ArrowRight: current + 1, Home: 0, End: last };
   if (event.key in places) {
     event.preventDefault();
+    // Focus alone: `follow` hears of it and chooses the step.
     buttons[Math.min(Math.max(places[event.key], 0), last)].focus();
   }
 }

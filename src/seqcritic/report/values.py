@@ -96,6 +96,7 @@ class ValueTable(Record):
     @property
     def remaining(self) -> tuple[float, ...]:
         """The rewards that were still to come before each step: what the value of its token forecasts."""
+        # Summed from the end: each step then has the rewards from itself on.
         return tuple(accumulate(step.reward for step in reversed(self.steps)))[::-1]
 
     @property
@@ -125,7 +126,9 @@ def find_continuations(reference: Sequence[str], prediction: Sequence[str]) -> t
     It follows the beginning of the reference that is nearest, by edit distance, to what the prediction has before that
     place; of several as near, one that ends with the same token, then the one nearest in length.
     """
+    # Without its end token, which follows the whole reference and is found at its place.
     length = len(reference) - 1
+    # One row of the distance table: of the prediction so far to each beginning of the reference.
     row = list(range(length + 1))
     found = []
     for position, token in enumerate(prediction):
@@ -133,6 +136,7 @@ def find_continuations(reference: Sequence[str], prediction: Sequence[str]) -> t
         for end, distance in enumerate(row):
             ends_alike = end > 0 and position > 0 and reference[end - 1] == prediction[position - 1]
             ranks.append((distance, not ends_alike, abs(end - position), end))
+        # The ranks end with the place itself: full ties go to the shorter beginning.
         found.append(reference[min(ranks)[-1]])
         following = [position + 1]
         for end in range(1, length + 1):

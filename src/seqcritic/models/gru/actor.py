@@ -46,6 +46,7 @@ class RecurrentActor(Actor):
         super().__init__()
         self.settings = settings
         self.num_tokens, self.state_size = num_target_tokens, settings.hidden
+        # Padded by the end token: after the end nothing is read, so padding needs no id of its own.
         self.special = SpecialTokens(end=(END,), padding=END)
         embedding = nn.Embedding(num_source_tokens, settings.embedding)
         self.encoder: BidirectionalEncoder | WindowEncoder = (
@@ -62,6 +63,7 @@ class RecurrentActor(Actor):
             tied=settings.tied,
             output_width=settings.output_width,
         )
+        # Also over what the layers have drawn by themselves, from PyTorch's global generator.
         initialise(self, settings.initial_range, generator)
 
     @property

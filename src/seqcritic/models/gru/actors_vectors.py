@@ -34,6 +34,7 @@ class ActorsVectors(nn.Module):
                 f"critic.embeddings=actor: {type(actor).__name__} offers no vectors of its tokens (token_vectors of "
                 "contracts/actor.py); set critic.embeddings=own"
             )
+        # Not as a submodule: the actor's weights would become the critic's, and a target copy would copy them.
         self._held = Held(actor)
         self.num_embeddings, self.embedding_dim = vectors.shape
 
@@ -51,6 +52,7 @@ class ActorsVectors(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the vectors [..., D] of tokens of any shape, without work for others."""
+        # Looked up first: what is made one long is a row a token, not the table.
         return normalize(look_up(tokens, self._vectors), dim=-1)
 
 

@@ -53,4 +53,5 @@ class Attention(nn.Module):
         """Return the weights [B, T, S] that states [B, T, H] give to the positions of a memory, to be looked at."""
         energy = 2 * self.energy.weight[0]
         queries = 2 * self.query(states)
+        # One step after the other: all at once would hold B · T · S · A numbers.
         return torch.stack([self.context(query, energy, memory)[1] for query in queries.unbind(dim=1)], dim=1)

@@ -57,6 +57,7 @@ class BeamDecoder:
         )
         self.weight, self.bias = decoder.output_layer.weight, decoder.output_layer.bias
         size = decoder.hidden
+        # The keys of a memory are doubled (attention.py), so the queries and the energy vector have to be.
         product = [decoder.state_gates.weight, 2 * decoder.attention.query.weight]
         self.values = linear(
             memory.annotations, decoder.context_gates.weight
@@ -66,14 +67,17 @@ class BeamDecoder:
         if inner is not None:
             product.append(inner[:, :size])
             self.values = torch.cat([self.values, linear(memory.annotations, inner[:, size:])], dim=2)
+        # To lift a memory costs more than S steps save one hypothesis: only where several share it is that won back.
         elif self.masks is None and width > 1 and batch * num_positions * len(self.weight) <= LIFTED:
             self.lifted = linear(memory.annotations, self.weight[:, size:])
-            self.weight = self.weight[:, :size]
+            self.weight = self.weight[:, :size]  # U_s alone: the context comes by `lifted`
         else:
+            # The context itself, Σ_j α_j h_j, comes with its gates by one product.
             self.values = torch.cat([self.values, memory.annotations], dim=2)
         self.product = torch.cat(product)  # [3H + A and F, H]
         self.bounds = [3 * size, 3 * size + attention]
         bias = decoder.state_gates.bias
+        # Queries have no bias of their own: the keys carry it, 2(U h + b).
         num_others = len(self.product) - len(bias) - len(inner_bias)
         self.product_bias = torch.cat([bias, bias.new_zeros(num_others), inner_bias])
         self.energy = 2 * decoder.attention.energy.weight[0]
@@ -89,6 +93,7 @@ class BeamDecoder:
 
     def keep(self, rows: Tensor) -> None:
         """Drop all examples but some."""
+        # Hypotheses are not dropped here: the next step takes those that go on by `parents`.
         self.keys, self.attention_bias, self.values = (
             self.keys.select(rows),
             self.attention_bias[rows],
@@ -100,6 +105,7 @@ class BeamDecoder:
 
     def step(self, live: Live, parents: Tensor, tokens: Tensor) -> Live:
         """Return the hypotheses that continue those at positions `parents` with `tokens`, both [R * W]."""
+        # The parents' features and attention were for their own next token, which is chosen.
         hidden, gates, context_gates = (field.index_select(0, parents) for field in live[:3])
         return self._look(pass_gates(self._input_gates(tokens) + context_gates, gates, hidden))
 
@@ -108,12 +114,14 @@ class BeamDecoder:
         logits = linear(live.features, self.weight, self.bias)
         if self.lifted is None:
             return logits
+        # U_s s + b from above, and Σ_j α_j (U_c h_j) of the lifted memory.
         return torch.baddbmm(logits.view(*live.weights.shape[:2], -1), live.weights, self.lifted).flatten(0, 1)
 
     def _input_gates(self, tokens: Tensor) -> Tensor:
         if self.token_gates is not None:
             return embedding(tokens, self.token_gates)
         decoder, gates = self.decoder, self.decoder.token_gates
+        # Masks have a row an example: all its hypotheses drop the same units.
         mask, rows = (None, None) if self.masks is None else (self.masks.decoder, self._examples(len(tokens)))
         return project_tokens(decoder.embedding, gates.weight, gates.bias, tokens, mask, rows)
 
@@ -132,9 +140,11 @@ class BeamDecoder:
         if self.projected:
             features = torch.tanh(addend + rest) if self.squashed else addend + rest
         else:
+            # With a lifted memory `logits` adds what the context is worth.
             features = hidden if self.lifted is not None else torch.cat([hidden, rest], dim=1)
         if self.masks is not None:
             features = masked(features, self.masks.features, self._examples(len(features)))
+            # The layer before the vocabulary, which was left out of the products above.
             features = self.decoder.output_layer.inputs(features)
         return Live(hidden, gates, context_gates, features, weights)
 
@@ -151,6 +161,7 @@ class Keys:
         self.inverse = keys
         if keys.device.type == "cpu" and keys.dtype in (torch.float32, torch.float64) and keys.numel():
             self.inverse = torch.exp(-keys)
+            # e^-k · e^-q is at most e^(max|k| + max|q|); one less leaves room for rounding and for adding 1.
             self.limit = math.log(torch.finfo(keys.dtype).max) - 1 - float(keys.abs().max())
 
     def select(self, rows: Tensor) -> Keys:
@@ -161,6 +172,7 @@ class Keys:
 
     def match(self, queries: Tensor) -> Tensor:
         """Return σ(k + q), [R, W, S, A], for queries [R, W, A]."""
+        # The limit first: it is −∞ off the CPU, where asking for the maximum would wait for the device.
         if self.limit > 0 and float(queries.abs().max()) < self.limit:
             one = queries.new_ones(())
             return torch.addcmul(one, self.inverse[:, None], torch.exp(-queries)[:, :, None]).reciprocal_()

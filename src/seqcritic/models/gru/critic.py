@@ -72,6 +72,7 @@ class RecurrentCritic(Critic):
             settings.attention,
             extra_size=actor_state_size if settings.reads_actor_states else 0,
             dropout=settings.dropout,
+            # The actor's vectors are read out through as well: what they spare is a matrix [V, F] of the critic's own.
             tied=settings.tied or vectors is not None,
             output_width=settings.output_width,
         )
@@ -91,11 +92,13 @@ class RecurrentCritic(Critic):
         """
         assert isinstance(actor, RecurrentActor), "the settings ask for the same sizes"
         self.encoder.load_state_dict(actor.encoder.state_dict())
+        # All but token_gates, for which the embedding is another, and extra_gates, which no actor has.
         for part in ("context_gates", "state_gates", "attention", "output_layer"):
             getattr(self.decoder, part).load_state_dict(getattr(actor.decoder, part).state_dict())
         self.decoder.initial.copy_(actor.decoder.initial)
         self.decoder.output_layer.multiply(OUTPUT_LAYER_SCALE)
         gates = actor.decoder.embedding.weight.double() @ actor.decoder.token_gates.weight.double().T
+        # In float64: the pseudo-inverse of a table whose rows lie close loses many digits.
         own_gates = torch.linalg.pinv(self.decoder.embedding.weight.double()) @ gates
         self.decoder.token_gates.weight.copy_(own_gates.T)
         self.decoder.token_gates.bias.copy_(actor.decoder.token_gates.bias)
@@ -123,6 +126,7 @@ class RecurrentCritic(Critic):
         columns: Columns | None = None,
     ) -> Values:
         """Return the values at the positions where the mask [B, T] is True; elsewhere nothing is computed."""
+        # A gradient through these would train the actor on the critic's loss.
         extra = actor_states.detach() if self.reads_actor_states else None
         features, _ = self.decoder.features(memory, predictions, extra, mask)
         return Values(features._replace(rows=self._read(features.rows, columns)), columns)
@@ -146,6 +150,7 @@ class RecurrentCritic(Critic):
             result: Tensor = layer(features)
             return result
         assert self.rest is not None, "columns are asked of a critic with num_columns"
+        # Columns and rest by one product, the rest last, as tensors/values.py reads them.
         weight = torch.cat([layer.rows(columns.ids), self.rest.weight])
         bias = torch.cat([layer.bias.index_select(0, columns.ids), self.rest.bias])
         return linear(layer.inputs(features), weight, bias)
@@ -162,5 +167,6 @@ class RecurrentCritic(Critic):
             "tied": settings.tied or settings.embeddings == "actor",
             "readsActorStates": self.reads_actor_states,
         }
+        # The actor's vectors are no weight of the critic, hence in no state_dict; one's own stand in it twice.
         embeddings = {f"{part}.embedding.weight": vectors for part in ("encoder", "decoder")}
         return PageNetwork(facts, self.state_dict() | embeddings)

@@ -83,6 +83,7 @@ class Decoder(nn.Module):
         self.hidden = hidden
         self.initial = nn.Parameter(torch.zeros(hidden))
         self.token_gates = nn.Linear(embedding.embedding_dim, 3 * hidden)
+        # Without a bias, as extra_gates: it would be added to that of token_gates.
         self.context_gates = nn.Linear(memory_size, 3 * hidden, bias=False)
         self.state_gates = nn.Linear(hidden, 3 * hidden)
         self.extra_gates = nn.Linear(extra_size, 3 * hidden, bias=False) if extra_size else None
@@ -104,6 +105,7 @@ class Decoder(nn.Module):
     def start(self, memory: EncoderMemory) -> State:
         """Return the state before the first token, its context computed."""
         num_rows = memory.annotations.shape[0]
+        # With masks a token has another vector in every row, so that no table serves all.
         by_table = None
         if memory.masks is None:
             by_table = project_table(self.embedding, self.token_gates.weight, self.token_gates.bias, num_rows)
@@ -150,6 +152,7 @@ class Decoder(nn.Module):
         if plain_loops():
             return self._features_plainly(memory, tokens, extra, mask)
         packing = pack(mask)
+        # Positions are row · T + step, so one less is the same row's token before: the one that a step consumes.
         following = packing.positions[packing.num_first :]
         rows = packing.positions // tokens.shape[1]
         kept = memory.masks
@@ -176,6 +179,7 @@ class Decoder(nn.Module):
     ) -> tuple[Packed, Tensor]:
         """`features` as one reads it: the same equations, one step after the other, for all positions."""
         kept = memory.masks
+        # The last token is consumed by nobody, and no extra input comes with the first state.
         inputs = self._input_gates(
             tokens[:, :-1], None if extra is None else extra[:, 1:], None if kept is None else kept.decoder
         )
@@ -216,6 +220,7 @@ class Decoder(nn.Module):
     def _state_product(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return the weights and bias of the one product of the state, and the energy vector, with factors of 2."""
         query = 2 * self.attention.query.weight
+        # The attention has its bias in the keys, so the queries have zeros in this one product.
         bias = torch.cat([self.state_gates.bias, query.new_zeros(query.shape[0])])
         return torch.cat([self.state_gates.weight, query]), bias, 2 * self.attention.energy.weight[0]
 
@@ -239,6 +244,7 @@ class Decoder(nn.Module):
         if are_narrow(inputs, self.context_gates.weight):
             inputs = inputs + linear(state.context, self.context_gates.weight)
         else:
+            # The sum is part of the product: no tensor for G c alone.
             inputs = torch.addmm(inputs, state.context, self.context_gates.weight.t())
         return pass_gates(inputs, state.gates, state.hidden)
 
@@ -254,7 +260,9 @@ def compute_context(kernels: Kernels, product: Tensor, energy: Tensor, memory: E
     (batch, num_positions, attention), memory_size, width = keys.shape, annotations.shape[2], product.shape[1]
     weights, context = product.new_empty(batch, num_positions), product.new_empty(batch, memory_size)
     zeros = product.new_zeros(attention)  # the product has its bias
+    # Queries are read where they stand, one row of the product apart: no copy of these columns.
     queries = product.data_ptr() + (width - attention) * product.element_size()
+    # `order` is None: row i of the state attends to row i of the memory.
     kernels.attention_forward(
         batch, num_positions, attention, memory_size, None, keys.data_ptr(), annotations.data_ptr(),
         attention_bias.data_ptr(),

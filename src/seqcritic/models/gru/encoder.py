@@ -29,6 +29,7 @@ class BidirectionalEncoder(nn.Module):
         self.embedding = embedding
         self.recurrent = nn.GRU(embedding.embedding_dim, hidden, batch_first=True, bidirectional=True)
         self.size = 2 * hidden
+        # Behind the first layer, whose initial weights so stay those of an encoder with that one alone.
         self.deeper = nn.ModuleList(
             nn.GRU(self.size, hidden, batch_first=True, bidirectional=True) for _ in range(num_layers - 1)
         )
@@ -76,6 +77,7 @@ def _both_directions(recurrent: nn.GRU) -> tuple[Tensor, Tensor, Tensor, Tensor]
 
 def read_plainly(recurrent: nn.GRU, inputs: Tensor, mask: Tensor) -> Tensor:
     """The reference: PyTorch's own GRU on inputs [B, S, E]."""
+    # PyTorch wants the lengths on the CPU wherever the inputs are.
     packed = nn.utils.rnn.pack_padded_sequence(inputs, mask.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
     unpacked, _ = nn.utils.rnn.pad_packed_sequence(recurrent(packed)[0], batch_first=True, total_length=mask.shape[1])
     return torch.as_tensor(unpacked)
@@ -105,11 +107,14 @@ class WindowEncoder(nn.Module):
         """
         kept = None if masks is None else masks.encoder
         positions = torch.arange(tokens.shape[1], device=tokens.device).clamp(max=self.NUM_POSITIONS - 1)
+        # Zeroed, so that padding adds nothing to the windows of the tokens beside it.
         inputs = masked(self.embedding(tokens) + self.position(positions), kept) * mask[:, :, None]
         sums = self._window_sum(inputs.transpose(1, 2)).transpose(1, 2)
         counts = self._window_sum(mask[:, None, :].to(inputs.dtype)).transpose(1, 2)
+        # Windows that hold padding alone are 0 / 1 rather than 0 / 0.
         return sums / counts.clamp(min=1)
 
     def _window_sum(self, values: Tensor) -> Tensor:
         """Return sums [B, *, S] over the window around each position of values [B, *, S]."""
+        # The pool counts the padding it adds at the edges, so its mean is always a sum over WIDTH.
         return self.WIDTH * nn.functional.avg_pool1d(values, self.WIDTH, stride=1, padding=self.WIDTH // 2)

@@ -14,6 +14,7 @@ def initialise(module: nn.Module, initial_range: float | None, generator: torch.
     The second is what PyTorch does for recurrent layers; drawing it here keeps the global generator out of it.
     """
     with torch.no_grad():
+        # In the order in which modules were added, each once: what is added last changes no draw of the others.
         for name, parameter in module.named_parameters():
             if initial_range is not None and "bias" in name:
                 parameter.zero_()

@@ -32,6 +32,7 @@ def project_tokens(
     A vocabulary of characters is smaller than a batch: there the map is applied to the table, and rows of it looked up.
     With a mask [B, E] some of e(y) is dropped: of tokens [B, …], or of tokens [N] of the given rows [N].
     """
+    # A table has one row a token, and with a mask a token has another vector in every row.
     table = None if mask is not None else project_table(embedding, weight, bias, tokens.numel())
     return linear(masked(embedding(tokens), mask, rows), weight, bias) if table is None else look_up(tokens, table)
 
@@ -52,6 +53,7 @@ def project_both_ways(
     size = embedding.num_embeddings
     if size < len(tokens) and mask is None:
         tables = torch.baddbmm(bias[:, None], embedding.weight.expand(2, -1, -1), weight.transpose(1, 2))
+        # One lookup for both: the second direction's table stands behind the first's.
         both = torch.cat([tokens, tokens[mirrored] + size])
         return look_up(both, tables.flatten(0, 1)).view(2, len(tokens), -1)
     return project_vectors(weight, bias, masked(embedding(tokens), mask, rows), mirrored)

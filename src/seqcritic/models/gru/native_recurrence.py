@@ -33,6 +33,7 @@ class NativeGatedScan(torch.autograd.Function):
         num_directions, num_tokens, triple = inputs.shape
         size, counts, narrow = triple // 3, packing.counts, are_narrow(inputs, weight)
         states = inputs.new_empty(num_directions, num_tokens, size)
+        # Holds W s of each step until the kernel puts the gates r, z and p_n in its place.
         gates = torch.empty_like(inputs)
         candidates = torch.empty_like(states)
         gates[:, : packing.num_first] = 0  # the product of the first state, which is zero
@@ -47,6 +48,7 @@ class NativeGatedScan(torch.autograd.Function):
             hidden, start = zeros.data_ptr(), 0
             for step, count in enumerate(counts):
                 if step:
+                    # The first `count` rows of the step before are those that go on: rows are sorted by length.
                     transposed.write(before[step - 1][:count], products[step])
                 kernels.gate_forward(
                     count, size, inputs_at[start], None, gates_at[start], triple, bias_at.base, hidden,
@@ -123,6 +125,7 @@ class NativeAttendedScan(torch.autograd.Function):
         kept = num_tokens if recorded else first
         hiddens = inputs.new_empty(num_tokens, size)
         contexts = inputs.new_empty(num_tokens, memory_size)
+        # Unrecorded, every step writes over the one before: room for the rows of the first, the largest, is enough.
         products, weights, candidates = (inputs.new_empty(kept, wide) for wide in (width, num_positions, size))
         scratch = inputs.new_empty(first, 3 * size)
         hiddens[:first] = initial
@@ -137,6 +140,7 @@ class NativeAttendedScan(torch.autograd.Function):
         start = 0
         for step, count in enumerate(counts):
             keep = start if recorded else 0
+            # Without its bias, which the kernels add where they read the product anyway.
             transposed.write(hidden_rows[step], product_rows[step])
             kernels.attention_forward(
                 count, num_positions, attention, memory_size, *memory, products_at[keep] + queries, width,
@@ -193,6 +197,7 @@ class NativeAttendedScan(torch.autograd.Function):
                 )  # fmt: skip
                 by_gates = to_inputs[following - first : following - first + going]
                 by_context.add(by_gates, to_contexts[start : start + going])
+            # Rows that end here go through no gates after it; the array was not zeroed.
             if going < count:
                 to_products[start + going : start + count, : 3 * size] = 0
             kernels.attention_backward(
@@ -201,7 +206,9 @@ class NativeAttendedScan(torch.autograd.Function):
                 weights_at[start], to_contexts_at[start], work.data_ptr(), to_products_at[start] + queries, width,
                 to_keys.data_ptr(), to_energy.data_ptr(),
             )  # fmt: skip
+            # Last, since the gates above and the queries have both written their part of the product by now.
             by_product.add(product_rows[step], state_rows[step])
+        # Under a name of its own: the kernel has its address alone, and the tensor must live as long.
         counted = torch.tensor(counts, device=weights.device)
         kernels.sum_of_products(
             len(counts), counted.data_ptr(), packing.order.data_ptr(), num_positions, memory_size, weights.data_ptr(),
@@ -214,7 +221,7 @@ class NativeAttendedScan(torch.autograd.Function):
             to_inputs,
             to_states[:first].sum(dim=0),
             to_annotations,
-            to_keys.mul_(energy),
+            to_keys.mul_(energy),  # the factor that all its addends share
             None,
             multiply_transposed(to_products, hiddens, ctx.narrow),
             to_products.sum(dim=0),
@@ -242,6 +249,7 @@ def _starts(packing: Packing) -> list[int]:
 def _previous(rows: Tensor, packing: Packing, dim: int) -> Tensor:
     """Return, for every token from the second step on, the row of the same example's token before."""
     counts = packing.counts
+    # Rows of one length all go on to the end: a view, and no gathered copy.
     if counts[0] == counts[-1]:
         return rows.narrow(dim, 0, rows.shape[dim] - counts[0])
     return rows.index_select(dim, packing.previous)

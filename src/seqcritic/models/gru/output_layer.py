@@ -39,6 +39,7 @@ class LinearOutputLayer(nn.Linear):
     @torch.no_grad()
     def multiply(self, factor: float) -> None:
         """Multiply all outputs from now on."""
+        # The last product is linear, and a tanh before it stays what it is.
         self.weight.mul_(factor)
         self.bias.mul_(factor)
 
@@ -65,6 +66,7 @@ class TiedOutputLayer(nn.Module):
     def __init__(self, size: int, embedding: TokenEmbedding) -> None:
         super().__init__()
         self.embedding = embedding
+        # No bias a: E a is one number for each token, which b is already.
         self.projection = nn.Linear(size, embedding.embedding_dim, bias=False)
         self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings))
 
@@ -84,12 +86,14 @@ class TiedOutputLayer(nn.Module):
 
     def rows(self, tokens: Tensor) -> Tensor:
         """Return the rows [C, E] of the matrix that belong to tokens [C]."""
+        # Not `weight`: of an actor's vectors that would make all V one long for C of them.
         result: Tensor = self.embedding(tokens)
         return result
 
     @torch.no_grad()
     def multiply(self, factor: float) -> None:
         """Multiply all outputs from now on; the embedding stays."""
+        # The decoder reads tokens by the same matrix: a factor on it would change what it reads.
         self.projection.weight.mul_(factor)
         self.bias.mul_(factor)
 

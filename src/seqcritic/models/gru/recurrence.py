@@ -43,6 +43,7 @@ def gate_slopes(recurrent: Tensor, gates: Tensor, candidates: Tensor, hiddens: T
     reset, update = gates[..., :size], gates[..., size:]
     by_inputs = torch.empty(*candidates.shape[:-1], 3, size, dtype=gates.dtype, device=gates.device)
     by_candidate = by_inputs[..., 2, :]
+    # In the order of the formula backwards: s' by n, by z, and by r through p_n.
     torch.mul(1 - update, 1 - candidates.square(), out=by_candidate)
     torch.mul(hiddens - candidates, update * (1 - update), out=by_inputs[..., 1, :])
     torch.mul(by_candidate * recurrent[..., 2 * size : 3 * size], reset * (1 - reset), out=by_inputs[..., 0, :])
@@ -154,6 +155,7 @@ class AttendedScan(torch.autograd.Function):
         steps = _steps(packing)
         for step, rows in enumerate(steps):
             count = rows.stop - rows.start
+            # Unrecorded, every step writes over the one before.
             keep = rows if recorded else slice(0, count)
             product = torch.addmm(bias, hiddens[rows], transposed, out=products[keep])
             activation = torch.add(keys[:count], product[:, None, 3 * size :], out=activations[keep]).sigmoid_()
@@ -164,6 +166,7 @@ class AttendedScan(torch.autograd.Function):
                 following = steps[step + 1]
                 going = following.stop - following.start
                 to = slice(following.start - first, following.stop - first)
+                # The context has rows for all of this step; those that go on are the first ones.
                 gate_inputs = torch.addmm(inputs[to], contexts[rows][:going], context_transposed)
                 keep = to if recorded else slice(0, going)
                 gate_step(
@@ -208,9 +211,11 @@ class AttendedScan(torch.autograd.Function):
                 to_contexts[on].addmm_(to_inputs[at].view(going, 3 * size), context_weight)
                 torch.mul(total[:, None], by_recurrent[at], out=to_products[on, : 3 * size].view(going, 3, size))
                 to_states[on].addcmul_(total, gates[at, size:])
+            # Rows that end here go through no gates after it; the array was not zeroed.
             to_products[rows.start + going : rows.stop, : 3 * size] = 0
             to_weights = torch.bmm(to_contexts[rows].unsqueeze(1), annotations[:count].transpose(1, 2))
             to_energies[rows] = aten._softmax_backward_data(to_weights, weights[rows], 2, weights.dtype)
+            # The factor v of each unit is left out here: the queries get it below, the keys after the loop.
             spread = to_energies[rows].view(count, num_positions, 1).expand(count, num_positions, attention)
             to_activations = aten.sigmoid_backward(spread, activations[rows])
             to_keys[:count] += to_activations
@@ -272,6 +277,7 @@ def attended_scan(
             kernels, packing, recorded, inputs, initial, *memory, *weights
         )
     else:
+        # Kernels find a row of the memory by `order`; PyTorch's products need the rows sorted as the steps are.
         ordered = (gather_rows(field, packing.order) for field in memory)
         result = AttendedScan.apply(  # type: ignore[no-untyped-call]
             packing, recorded, inputs, initial, *ordered, *weights

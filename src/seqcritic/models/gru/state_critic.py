@@ -72,6 +72,7 @@ class RecurrentStateCritic(StateValueCritic):
         self.encoder = BidirectionalEncoder(shared, settings.hidden)
         extra = actor_state_size if settings.reads_actor_states else 0
         self.decoder = Decoder(shared, settings.hidden, self.encoder.size, settings.attention, extra, settings.dropout)
+        # Replaced before weights are drawn, so that no number is spent on the layer of all tokens.
         self.decoder.output_layer = LinearOutputLayer(settings.hidden + self.encoder.size, 1)
         initialise(self, settings.initial_range, generator)
 
@@ -82,6 +83,8 @@ class RecurrentStateCritic(StateValueCritic):
     def encode(self, references: Tensor, mask: Tensor, masks: Masks | None = None) -> EncoderMemory:
         """Read the reference answers [B, U] with their mask, or one and the same token in place of any."""
         if not self.settings.reads_reference:
+            # Of one position attention makes the same context at every step: the network keeps its size and learns
+            # nothing of Y.
             references, mask = torch.zeros_like(references[:, :1]), torch.ones_like(mask[:, :1])
         return self.decoder.encode(self.encoder, references, mask, masks)
 

@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from seqcritic.models.hf.decoder import Decoder, Layer, Linear, Norm
 from seqcritic.models.hf.layers import NarrowLinear
 
+# Of exactly these types: a quantised or otherwise derived layer does not multiply by its `weight` alone.
 USUAL = (nn.Linear, NarrowLinear)
+# By config.model_type: heads that are one product, those with an own row of biases, and T5, which may scale.
 PLAIN_HEADS = ("m2m_100", "whisper", "mt5", "gpt2", "llama", "qwen2", "mistral", "opt", "bloom")
 BIASED_HEADS = ("bart", "mbart", "marian", "pegasus", "led")
 
@@ -61,6 +63,7 @@ class OwnStep:
         made = self._made()
         if made is None:
             made = read_decoder(self._model, self._never)
+            # Weak: it is gone with the last state or search that goes on by it.
             self._made = (lambda: None) if made is None else ref(made)
         return made
 
@@ -88,8 +91,10 @@ class _UnusualError(Exception):
 def _linear(module: Any) -> Linear:
     """Return a layer's weights, with those of its adapters."""
     base, added = module, None
+    # A variant, as DoRA, is more than W + ΔW; it falls through to the check below and is left to the library.
     if isinstance(module, AdaptedLinear) and not module.lora_variant:
         base = module.get_base_layer()
+        # A sum as one's own: adapters are then part of every product, without two small ones beside it.
         added = sum(module.get_delta_weight(name) for name in module.active_adapters)
     if type(base) not in USUAL:
         raise _UnusualError
@@ -142,6 +147,7 @@ class BartKin:
             positions=self.positions(body.embed_positions),
             entry_norm=_norm(body.layernorm_embedding) if self.entry_norm else None,
             layers=tuple(_bart_layer(layer) for layer in body.layers),
+            # Where norms come first the last sum is not normalised by a layer: the stack does it.
             exit_norm=_norm(body.layer_norm) if self.norm_first else None,
             norm_first=self.norm_first,
             num_heads=heads.num_heads,
@@ -174,6 +180,7 @@ def _bart_layer(layer: Any) -> Layer:
 def _t5(body: Any, head: Linear, head_scale: float) -> Decoder:
     heads = body.block[0].layer[0].SelfAttention
 
+    # The first layer alone has a table of distances, which all others use.
     def bias(length: int) -> Tensor:
         found: Tensor = heads.compute_bias(1, length, past_seen_tokens=length - 1)
         return found[0, :, 0]
@@ -187,7 +194,7 @@ def _t5(body: Any, head: Linear, head_scale: float) -> Decoder:
         exit_norm=_root_mean_square(body.final_layer_norm),
         norm_first=True,
         num_heads=heads.n_heads,
-        attention_scale=1.0,
+        attention_scale=1.0,  # T5 does not scale: its initial weights are that much smaller
         distance_bias=bias,
         head=head,
         head_scale=head_scale,
@@ -214,6 +221,7 @@ DECODERS: dict[str, Callable[[Any, Linear, float], Decoder]] = {
     "bart": BartKin(
         norm_first=False,
         entry_norm=True,
+        # The first rows of the table are not used: position 0 stands behind them.
         positions=lambda table: table.weight[table.offset :],
         scale=lambda body: body.embed_tokens.embed_scale,
     ),
@@ -238,6 +246,7 @@ DECODERS: dict[str, Callable[[Any, Linear, float], Decoder]] = {
     "m2m_100": BartKin(
         norm_first=True,
         entry_norm=False,
+        # Positions count from behind the id of padding, as in fairseq.
         positions=lambda table: table.weights[table.padding_idx + 1 :],
         scale=lambda body: body.embed_tokens.embed_scale,
     ),
@@ -245,6 +254,7 @@ DECODERS: dict[str, Callable[[Any, Linear, float], Decoder]] = {
         norm_first=True,
         entry_norm=False,
         positions=lambda table: table.weight,
+        # Its decoder has an embed_scale and does not use it.
         scale=lambda body: 1.0,
     ),
     "t5": _t5,

@@ -81,6 +81,7 @@ def make_codec(config: Any, generation: Any, tokenizer: Any, form: TextForm) -> 
 def room_of(config: Any) -> Room:
     """Return how many tokens fit in; models without a table of positions, as T5, take any number."""
     values = config.to_dict()
+    # By attribute first: configs map this name to their own, as GPT-2 to n_positions, which their dictionary lacks.
     most = getattr(config, "max_position_embeddings", None)
     if not config.is_encoder_decoder:
         return Room(most, most)

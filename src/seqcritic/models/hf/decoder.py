@@ -135,6 +135,7 @@ class Decoder:
         if self.entry_norm is not None:
             hidden = self.entry_norm(hidden)
         for number, layer in enumerate(self.layers):
+            # The order of the blocks is that of `Layer.norms`.
             for norm, block in zip(layer.norms, (_look_back, _look_across, _think), strict=True):
                 if self.norm_first:
                     hidden = hidden + block(layer, number, norm(hidden), attention)
@@ -174,12 +175,14 @@ class RowsAttention:
     def own(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Return what each row sees of its own tokens."""
         before = self._cache[layer]
+        # New tensors, not room in the old: a state that was stepped from stays valid, as the contract says.
         pair = (torch.cat([before[0], self._split(keys)], dim=2), torch.cat([before[1], self._split(values)], dim=2))
         self.grown.append(pair)
         return self._attend(queries, pair, self._bias)
 
     def cross(self, layer: int, queries: Tensor) -> Tensor:
         """Return what each row sees of its own source."""
+        # No bias of distances: between two sequences there are none.
         return self._attend(queries, self._cross[layer], self._hidden)
 
     def _split(self, rows: Tensor) -> Tensor:

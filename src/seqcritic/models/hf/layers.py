@@ -58,6 +58,7 @@ def compute_layers_again(model: nn.Module) -> None:
     if not layers:
         raise UserError(f"actor.gradient_checkpointing: {type(model).__name__} has no layers for it; leave it false")
     for layer in layers:
+        # The class and not the object: names of weights, hooks and whatever holds the layer stay as they are.
         layer.__class__ = _again(type(layer))
 
 
@@ -70,12 +71,14 @@ def _again(kind: type[nn.Module]) -> Any:
 
         class Again(kind):  # type: ignore[misc, valid-type]
             def __call__(self, *arguments: Any, **named: Any) -> Any:
+                # Computed again, a layer would write its keys and values into the cache a second time.
                 cached = any(isinstance(each, Cache) for each in (*arguments, *named.values()))
                 if cached or not torch.is_grad_enabled():
                     return super().__call__(*arguments, **named)
                 was_training, products = self.training, bfloat16_products if are_asked_for() else nullcontext
 
                 def run(*arguments: Any, **named: Any) -> Any:
+                    # By the backward pass somebody may have switched the mode; dropout has to be as it was.
                     now = self.training
                     self.train(was_training)
                     try:

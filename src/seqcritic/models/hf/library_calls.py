@@ -35,6 +35,7 @@ def say(headed: Any, body: nn.Module, hidden: Tensor, never: Tensor) -> Tensor:
     if head is None:
         return run_head(headed, body, hidden) + never
     bias = never if head.bias is None else head.bias + never
+    # As T5 does it, on the states: a factor on the weights would have to be made anew whenever they change.
     scaled = hidden if head.scale == 1 else hidden * head.scale
     return products.linear(scaled, head.weight, bias)
 
@@ -46,6 +47,7 @@ def run_head(headed: Any, body: nn.Module, hidden: Tensor) -> Tensor:
     that runs, with the states in place of what its body would return.
     """
     answer = BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=hidden[:, None])
+    # Any tokens: what they say is not looked at, since the body returns the answer whatever it reads.
     ids = torch.zeros(len(hidden), 1, dtype=torch.int64, device=hidden.device)
     given: dict[str, Any] = {"input_ids": ids}
     if headed.config.is_encoder_decoder:
@@ -58,6 +60,7 @@ def run_head(headed: Any, body: nn.Module, hidden: Tensor) -> Tensor:
 @contextmanager
 def _returning(module: nn.Module, answer: Any) -> Iterator[None]:
     """Let a module return an answer whatever it is called with."""
+    # An attribute of the object hides the class's method, of this one module alone.
     module.forward = lambda *arguments, **named: answer
     try:
         yield

@@ -59,6 +59,7 @@ def load_pretrained(settings: HuggingFaceSettings) -> Any:
 def require_safetensors(place: str) -> None:
     """Refuse a folder whose weights could only be unpickled, which runs whatever code is in them."""
     folder = Path(place)
+    # A name of the hub is decided there, by use_safetensors.
     if not folder.is_dir() or any(folder.glob(WEIGHTS)):
         return
     pickled = [path.name for pattern in PICKLED for path in sorted(folder.glob(pattern))]
@@ -75,6 +76,7 @@ def _load(load: Callable[..., Any], place: str, setting: str, **options: Any) ->
     except (OSError, ValueError, KeyError) as error:
         if not Path(place).is_dir() and (place.startswith((".", "/")) or place.count("/") > 1):
             raise UserError(f"{setting}: no folder {place}; give the folder of the model, or its name") from None
+        # The library's errors are paragraphs with links; the first words tell.
         told = " ".join(str(error).split())[:200]
         raise UserError(f"{setting}: cannot load {place}: {told}") from None
 

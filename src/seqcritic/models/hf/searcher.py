@@ -76,6 +76,7 @@ class BeamSearcher:
             seen = self._drop_unseen(seen)
         itself = hide(torch.eye(width, dtype=torch.bool, device=tokens.device), live.hidden)
         seen = torch.cat([seen, itself.repeat(num_rows, 1)], dim=1)
+        # Times, since after slots are dropped a slot's place says no more how far away its token is.
         self.times[:, self.num_slots : self.num_slots + width] = self.position
         self.num_slots += width
         self.added = seen.view(num_rows, 1, width, -1)
@@ -89,6 +90,7 @@ class BeamSearcher:
     def logits(self, live: Live) -> Tensor:
         """Return the unnormalised log-probabilities [R * W, V] of the next token."""
         logits = self.decoder.say(live.hidden)
+        # By identity: `start` hands out this very tensor, and every step makes another.
         is_first = live.hidden is self.hidden
         return logits + self.never_first if is_first and self.never_first is not None else logits
 

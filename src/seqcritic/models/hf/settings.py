@@ -74,6 +74,7 @@ def described(
     switches: dict[str, Any],
 ) -> HuggingFaceSettings | None:
     """Return the section of settings that loads a model again; None for one that was loaded from nowhere."""
+    # A processor of Whisper has no place of its own; its tokenizer knows where it came from.
     own = tokenizer.tokenizer if isinstance(tokenizer, ProcessorMixin) else tokenizer
     place, tokenizer_place = model.name_or_path, "" if own is None else own.name_or_path
     if not place or not tokenizer_place:

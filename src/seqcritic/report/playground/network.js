@@ -8,6 +8,7 @@ function readHalf(bits) {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 31;
   const fraction = bits & 1023;
+  // Subnormal numbers, and 0, have no leading 1.
   if (exponent === 0) {
     return sign * fraction * 2 ** -24;
   }
@@ -26,6 +27,7 @@ function readTensors(places, weights) {
   const tensors = {};
   for (const [name, [first, shape]] of Object.entries(places)) {
     const size = shape.reduce((product, length) => product * length, 1);
+    // A view, not a copy: tensors that two parts share are stored once.
     tensors[name] = { numbers: weights.subarray(first, first + size), shape };
   }
   return tensors;
@@ -60,6 +62,7 @@ function rowOf(matrix, index) {
 }
 
 function softmax(energies) {
+  // Taken off so that no exponential overflows; reduce, since too many numbers do not fit into one call of Math.max.
   const largest = energies.reduce((most, energy) => Math.max(most, energy), -Infinity);
   const powers = energies.map((energy) => Math.exp(energy - largest));
   const total = powers.reduce((sum, power) => sum + power, 0);
@@ -203,6 +206,7 @@ function followCritic(network, reference, tokens, actorStates) {
     const rest = network.columns === null ? null : valueOfRest(network, state);
     steps.push({ values: outputs(network, state), rest, attention: state.weights });
     if (place + 1 < tokens.length) {
+      // The actor's state after this token is the one before the next.
       state = step(network, memory, state, token, actorStates[place + 1]);
     }
   });
@@ -238,5 +242,6 @@ function draw(probabilities) {
     left -= probability;
     return left < 0;
   });
+  // Rounding may leave a little of the 1 behind all of them.
   return drawn < 0 ? likeliest(probabilities) : drawn;
 }

@@ -38,6 +38,7 @@ function rewardTokens(score, rows) {
 function lookahead(score, row, reference, numTokens) {
   const before = scoreOf(score, row);
   const gain = (token) => scoreOf(score, extendRow(row, token, reference, score.unknown)) - before;
+  // Tokens that the reference has not are all alike: one that is no token stands for them.
   const gains = new Float64Array(numTokens).fill(gain(-1));
   for (const token of reference) {
     gains[token] = gain(token);
@@ -52,6 +53,7 @@ function bestCompletions(score, row, reference, numTokens) {
   const lost = Array.from({ length: length + 1 }, (_, place) =>
     reference.slice(place).reduce((count, token) => count + (token === score.unknown ? 1 : 0), 0),
   );
+  // Said next, the token at a place costs what the prefix before it costs, and what is lost behind it.
   const right = reference.map((_, place) => row[place] + lost[place + 1]);
   const wrong = 1 + Math.min(...right, ...row.map((distance, place) => distance + lost[place]));
   const distances = new Float64Array(numTokens).fill(wrong);
@@ -99,6 +101,7 @@ function criticValues(model, reference, tokens, actorSteps, rows) {
       if (known === null) {
         return own;
       }
+      // By definition, as add_known of methods/lookahead.py: nothing is earned after the end.
       return token === end ? 0 : own + (hasColumn ? known.gains[token] : known.others);
     });
     return { values: made, attention };
