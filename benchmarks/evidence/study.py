@@ -5,9 +5,9 @@
 STUDY.yaml names a recipe and the rows (`Study` says what else), RUN is an actor of that recipe which likelihood has
 trained until it was flat, settings are of all runs: their text, for instance. For each seed a critic is trained first,
 and one of soft values where a row needs it. Then every row is trained with seed 1 at every rate; the rate with the best
-validation score is kept, and the row's other seeds, if it gained anything, are trained at that rate alone. Every run gets the recipe's
-`compare.budget`, its critic's pre-training included, by the recipe's costs. At most two runs at once, one thread each;
-stopped, the same command goes on.
+validation score is kept, and the row's other seeds, if it gained anything, are trained at that rate alone. Every run
+gets the recipe's `compare.budget`, its critic's pre-training included, by the recipe's costs. At most two runs at once,
+one thread each; stopped, the same command goes on.
 
 Written to OUT: comparison.json (greedily and by the study's beam), rates.json (all rates on validation), mbr.json (the
 rows named for it, by minimum Bayes risk), own-beam.json (rows that train for a beam, by that beam, beside likelihood),
