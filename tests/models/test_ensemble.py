@@ -60,6 +60,31 @@ def test_probabilities_are_the_mean_of_the_members():
     assert not torch.allclose(by_hand, probabilities(members[0], SOURCES, TOKENS), atol=0.05)
 
 
+class PlainActor(RecurrentActor):
+    """The same equations, whose rows stand in the order of the mask instead of that of a packing."""
+
+    features = Actor.features
+    logits_of = Actor.logits_of
+
+
+def test_members_that_pack_their_rows_in_other_orders_are_averaged_token_by_token():
+    torch.manual_seed(3)
+    packing, plain = make_actor(1), make_actor(2)
+    plain.__class__ = PlainActor
+    sources, tokens = torch.randint(1, 4, (3, 4)), torch.randint(1, 4, (3, 5))
+    mask = torch.arange(5) < torch.tensor([2, 5, 3])[:, None]
+
+    def scored(actor: Actor) -> Tensor:
+        memory = actor.encode(sources, torch.ones(3, 4, dtype=torch.bool))
+        features, _ = actor.features(memory, tokens, mask)
+        return actor.logits_of(features).padded().softmax(dim=2)[mask]
+
+    with torch.no_grad():
+        expected = (scored(packing) + scored(plain)) / 2
+        for members in ([packing, plain], [plain, packing]):
+            torch.testing.assert_close(scored(EnsembleActor(members)), expected)
+
+
 def test_an_ensemble_of_one_is_its_member():
     member = make_actor(0)
     ensemble = EnsembleActor([member])

@@ -88,7 +88,9 @@ class EnsembleActor(Actor):
             features, view = member.features(own, tokens, mask)
             logits.append(member.logits_of(features))
             views.append(view)
-        return logits[0]._replace(rows=log_mean([own.rows for own in logits])), torch.cat(views, dim=2)
+        # Members of different kinds pack their rows in orders of their own.
+        aligned = [logits[0].align(own) for own in logits]
+        return logits[0]._replace(rows=log_mean(aligned)), torch.cat(views, dim=2)
 
     def searcher(self, memory: Parts, width: int) -> Searcher:
         """Return what beam search goes on with: the members' own searchers."""
