@@ -214,10 +214,13 @@ def test_auto_is_right_on_average_where_200_samples_tell_little(world, monkeypat
     assert float(covariances.mean()) == pytest.approx(exact.covariance, abs=0.05 * exact.variance)
 
 
+@pytest.mark.parametrize("frozen", [False, True], ids=["all weights", "some weights frozen"])
 @pytest.mark.parametrize("changes", [{}, {"likelihood_weight": 0.1, "samples": 2}])
-def test_the_gradient_with_auto_is_that_of_the_number_it_has_found(changes):
+def test_the_gradient_with_auto_is_that_of_the_number_it_has_found(changes, frozen):
     outcomes = {}
     networks = make_networks(make_settings("actor-critic", correction="auto", **changes))
+    for parameter in [*networks.actor.parameters()][::2] if frozen else []:
+        parameter.requires_grad_(False)  # as those below an adapter are
     method = ActorCritic(make_settings("actor-critic", correction="auto", **changes).method, SCORE, True)
     for seed in range(30):
         outcome = method(networks, several_examples(), torch.Generator().manual_seed(seed), 0.0)
@@ -231,6 +234,8 @@ def test_the_gradient_with_auto_is_that_of_the_number_it_has_found(changes):
         outcome = each(own, several_examples(), torch.Generator().manual_seed(99), 0.0)
         outcome.loss.backward()
         trained = [part.grad for network in (own.actor, own.critic) for part in network.parameters()]  # type: ignore[union-attr]
+        trained = [gradient for gradient in trained if gradient is not None]
+        assert len(trained) > 5
         outcomes[name] = [outcome.loss.detach(), *trained]
         assert ("correction" in outcome.measurements) == (name == "auto")
     assert largest_difference(outcomes["auto"], outcomes["fixed"]) < 1e-10

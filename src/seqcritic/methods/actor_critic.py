@@ -70,7 +70,8 @@ class ActorCritic(RewardMethod):
         if self.automatic is None:
             return Outcome(loss + float(self.settings.correction) * correction + critic.loss, measurements)
         measurements |= self.automatic.measurements()
-        weights = list(networks.actor.parameters())
+        # Frozen weights, as below an adapter, have no gradient.
+        weights = [weight for weight in networks.actor.parameters() if weight.requires_grad]
         # Two passes back through the actor in place of one: η weighs what each of them finds.
         gradients = {REST: gradient_of(loss, weights), CORRECTION: gradient_of(correction, weights)}
         # From earlier batches alone: an η that depended on this batch's gradients would bias their sum.
