@@ -295,6 +295,7 @@ def test_a_faulty_function_ends_the_training_with_one_line(
         (["--mbr", "4", "--tune-rho"], "--mbr: samples are drawn, not searched for; leave out --tune-rho"),
         (["--utility", "chrf"], "--utility: what samples are compared by; give --mbr"),
         (["--mbr", "4", "--utility", "blue"], "utility: unknown score 'blue' (did you mean 'bleu'?)"),
+        (["--mbr", "4", "--utility", "json:nothing"], "utility: 'json:nothing': module 'json' has no 'nothing'"),
         (["--rho", "nan", "--beam", "2"], "--rho: nan is not a finite number"),
     ],
 )

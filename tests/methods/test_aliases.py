@@ -51,6 +51,9 @@ def test_mwer_is_minimum_risk_over_the_list_of_a_beam():
     [
         ("rlooo", r"\(did you mean 'rloo'\?\); known: likelihood"),
         ("mwer+likelihood", r"; the mixture is method\.likelihood_weight=0\.1"),
+        ("OCD", r" \(did you mean 'ocd'\?\); known: likelihood"),
+        ("PPO", r" \(did you mean 'ppo'\?\); known: likelihood"),
+        ("spg", r" \(the softmax policy gradient .* is not built; the nearest is 'raml'"),
     ],
 )
 def test_a_mistyped_alias_is_told(wrong: str, hint: str):
@@ -66,6 +69,12 @@ def test_what_is_no_name_is_refused_as_ever(wrong: object):
 
 def test_a_comparison_is_told_the_label():
     settings = load_recipe("demo")
-    for alias, label in (("scst", "self-critical"), ("rloo+likelihood", "reinforce-multisample+likelihood")):
-        with pytest.raises(UserError, match=rf"unknown method '{alias[:4]}.*\(did you mean '{label[:13]}"):
+    for alias, label in (
+        ("scst", "self-critical"),
+        ("rloo+likelihood", "reinforce-multisample+likelihood"),
+        ("MRT", "minimum-risk"),
+    ):
+        with pytest.raises(UserError, match=rf"unknown method '{alias[:3]}.*\(did you mean '{label[:12]}"):
             with_method(settings, alias)
+    with pytest.raises(UserError, match=r"unknown method 'spg'.*the nearest is 'raml'"):
+        with_method(settings, "spg")

@@ -11,6 +11,8 @@ from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.errors import UserError
 from seqcritic.methods.build import build_method
+from seqcritic.methods.masked_losses import smoothed_loss, token_log_probabilities
+from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.plain_loops import use_plain_loops
 from seqcritic.testing.worlds import gradients, largest_difference
 
@@ -50,6 +52,25 @@ def test_the_loss_and_its_gradient_are_those_of_the_cross_entropy(phase: str, sm
     unsmoothed = outcome.measurements["likelihood_loss"].item()
     assert unsmoothed == pytest.approx(oracle(networks, batch, 0.0).item(), abs=1e-10), "what is logged can be compared"
     assert ("smoothed_loss" in outcome.measurements) == (smoothing > 0)
+
+
+def test_tokens_that_are_never_said_have_no_share():
+    """As pretrained actors suppress padding: the loss is that of the other tokens alone."""
+    generator = torch.Generator().manual_seed(5)
+    logits = torch.randn(4, 3, NUM_TOKENS, dtype=torch.float64, generator=generator).requires_grad_()
+    suppressed = logits + torch.tensor([0.0, 0.0, -1e9, 0.0, 0.0, -1e9])
+    kept, labels = [0, 1, 3, 4], torch.tensor([[0, 1, 3], [3, 0, 0], [1, 1, 1], [0, 3, 3]])
+    mask = torch.ones(4, 3, dtype=torch.bool)
+    mask[1, 2] = False
+    packed = Packed.of(suppressed, mask)
+    found = smoothed_loss(packed, token_log_probabilities(packed, labels), mask, 0.2)
+    renamed = torch.tensor([0, 1, -1, 2])[labels]
+    expected = torch.nn.functional.cross_entropy(
+        logits[mask][:, kept], renamed[mask], label_smoothing=0.2, reduction="sum"
+    )
+    assert found.item() == pytest.approx(expected.item() / 4, abs=1e-10)
+    ours, theirs = (torch.autograd.grad(each, logits)[0] for each in (found, expected / 4))
+    assert torch.allclose(ours, theirs, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["actor-critic", "minimum-risk", "raml", "beam-search-optimization"])

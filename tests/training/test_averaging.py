@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 import torch
 from test_composing import KillAfter, Killed
 
-from seqcritic import load_model, load_recipe, train
+from seqcritic import Callback, load_model, load_recipe, train
 from seqcritic.training.averaging import KeptActors
 from support import outcome, records, write_recipe
 
@@ -41,6 +44,33 @@ def test_what_is_kept_goes_through_a_checkpoint():
     for each in (actors, again):
         each.add(30.0, {"weight": torch.tensor([8.0]), "count": torch.tensor(8)})
     assert torch.equal(again.mean()["weight"], actors.mean()["weight"])
+
+
+class Collect(Callback):
+    """Keeps the actors of the last phase that are evaluated."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, torch.Tensor]] = []
+
+    def on_phase(self, run: Any, phase: str) -> None:
+        self.seen.clear()
+
+    def on_evaluation(self, run: Any, scores: Mapping[str, float]) -> None:
+        self.seen.append(run.learner.actor_weights())
+
+
+@pytest.mark.parametrize(("size", "counted"), [(2, 2), (50, 5)])  # updates 0, 5, 10, 15, 20: more there are not
+def test_the_result_is_the_mean_of_the_actors_that_were_evaluated(size: int, counted: int, tmp_path):
+    settings = load_recipe(write_recipe(tmp_path), [f"training.average={size}", "training.average_of=last"])
+    collected = Collect()
+    run = train(settings, tmp_path / "run", [collected])
+    assert len(collected.seen) == 5
+    last = collected.seen[-counted:]
+    for name, weight in load_model(run).actor.state_dict().items():
+        expected = torch.stack([weights[name] for weights in last]).mean(dim=0)
+        assert torch.allclose(weight.float(), expected.float(), atol=1e-7), name
+    (told,) = (record for record in records(run) if record["kind"] == "average")
+    assert told["actors"] == counted
 
 
 def test_a_run_s_result_is_the_mean_and_resumes_to_the_bit(tmp_path):

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from seqcritic.analysis.inspect import load_critic
 from seqcritic.cli import main
+from seqcritic.data.corruption import derive_seed
+from seqcritic.methods.token_values import measure_token_values
 from seqcritic.training import phases
 from seqcritic.training.checkpoint import read_description
 from seqcritic.training.model import load_model
@@ -143,3 +146,20 @@ def test_an_actor_is_not_sharpened_twice_and_its_critic_must_know_it(
     other = [*method_overrides("actor-critic"), *start, "method.sharpening=2"]
     assert main(["train", str(recipe), "--out", str(tmp_path / "other"), *other]) == 2
     assert "has learnt from an actor with method.sharpening=4, this one has 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wanted", [0.999, 1e-6])
+def test_the_critic_s_knowledge_of_tokens_is_logged_and_ends_its_phase(wanted: float, recipe: Path, tmp_path: Path):
+    """What is logged is what `diagnose` measures, on the same examples by the same numbers."""
+    overrides = [*method_overrides("actor-critic"), "phases.train.updates=0", "phases.critic.learning_rate=0.03"]
+    overrides += [f"phases.critic.token_correlation={wanted}", "phases.critic.updates=40"]
+    folder = train_here(recipe, tmp_path / "run", *overrides)
+    measured = [record for record in records(folder) if record["kind"] == "critic"]
+    reached = [record["token_correlation"] >= wanted for record in measured]
+    assert reached == [*[False] * (len(reached) - 1), wanted < 0.5]
+    assert (measured[-1]["update"] < 40) == (wanted < 0.5)
+    model = load_model(folder)
+    valid = model.task.evaluation_set("valid").batches
+    generator = torch.Generator().manual_seed(derive_seed(model.settings.seed, "token values"))
+    found = measure_token_values(model.actor, load_critic(model), model.score, valid, generator)
+    assert measured[-1]["token_correlation"] == pytest.approx(found.correlation, abs=1e-5)

@@ -136,7 +136,10 @@ def resolve_search(search: AnySearch, settings: Settings, codec: Codec, own: Cal
             # The settings speak of score.name; whoever reads this has given a utility.
             told = str(error.errors()[0]["ctx"]["error"])
             raise UserError(told.replace("score.name:", "utility:")) from None
-        utility = build_score(settings.model_copy(update={"score": score}), codec)
+        try:
+            utility = build_score(settings.model_copy(update={"score": score}), codec)
+        except UserError as error:
+            raise UserError(str(error).replace("score.name:", "utility:")) from error
     return replace(search, utility=utility)
 
 

@@ -71,7 +71,8 @@ class ActorCritic(RewardMethod):
             return Outcome(loss + float(self.settings.correction) * correction + critic.loss, measurements)
         # Told before this batch is learnt from: the η that is logged is the one that is used below.
         measurements |= self.automatic.measurements()
-        weights = list(networks.actor.parameters())
+        # Frozen weights, as below an adapter, have no gradient.
+        weights = [weight for weight in networks.actor.parameters() if weight.requires_grad]
         # Two passes back through the actor in place of one: η weighs what each of them finds.
         gradients = {REST: gradient_of(loss, weights), CORRECTION: gradient_of(correction, weights)}
         # From earlier batches alone: an η that depended on this batch's gradients would bias their sum.

@@ -2,7 +2,8 @@
 
     loss = −Σ_t log p(y_t | Y_1..t-1, X)
 
-With `method.label_smoothing` = ε (Szegedy et al. 2016) so much of each label is spread over all V tokens:
+With `method.label_smoothing` = ε (Szegedy et al. 2016) so much of each label is spread over all V tokens that the
+actor may say:
 
     loss = −Σ_t [(1 − ε) log p(y_t | Y_1..t-1, X) + ε/V Σ_a log p(a | Y_1..t-1, X)]
 

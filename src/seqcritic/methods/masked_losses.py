@@ -18,6 +18,8 @@ from seqcritic.tensors.packed import Packed
 from seqcritic.tensors.plain_loops import plain_loops
 from seqcritic.tensors.values import Values
 
+NEVER_SAID = -1e8  # below it a logit is that of a token which the actor suppresses
+
 
 def token_log_probabilities(logits: Packed, tokens: Tensor) -> Tensor:
     """log p(y_t) of tokens [B, T]."""
@@ -95,8 +97,13 @@ def likelihood_loss(logits: Packed, references: Tensor, mask: Tensor) -> Tensor:
 
 
 def smoothed_loss(logits: Packed, chosen: Tensor, mask: Tensor, smoothing: float) -> Tensor:
-    """−Σ_t (1 − ε) log p(y_t) + ε/V Σ_a log p(a), where log p(y_t) [B, T] is known."""
+    """−Σ_t (1 − ε) log p(y_t) + ε/V Σ_a log p(a), where log p(y_t) [B, T] is known.
+
+    V counts the tokens that the actor may say: a share of the label for one that it never says would cost without end.
+    """
     rows = logits.rows
+    said = rows > NEVER_SAID
     # The mean of log p is that of the logits less what normalises them: no tensor of log-probabilities is made.
-    mean_log = logits.spread(rows.mean(dim=1) - torch.logsumexp(rows, dim=1))
+    mean = rows.mean(dim=1) if bool(said.all()) else torch.where(said, rows, 0.0).sum(dim=1) / said.sum(dim=1)
+    mean_log = logits.spread(mean - torch.logsumexp(rows, dim=1))
     return -losses.mean_over_sequences(losses.smoothed(chosen, mean_log, smoothing), mask)

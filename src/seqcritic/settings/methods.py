@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 MIXED = "+likelihood"
 PAPER_LIKELIHOOD_WEIGHT = 0.1
+# What people search for and is no method here under another name: an alias would promise what is not done.
+NOT_HERE = {
+    "spg": " (the softmax policy gradient of Ding and Soricut 2017 is not built; the nearest is 'raml', which draws by "
+    "the score alone)"
+}
 
 
 def mixed_labels() -> tuple[str, ...]:
@@ -54,21 +59,23 @@ def method_aliases() -> dict[str, tuple[str, dict[str, object]]]:
 
 def nearest_method(label: str, known: Sequence[str]) -> str:
     """Return the end of a message that names the known label nearest to a wrong one, by what is called so elsewhere."""
-    name, mixed, _ = label.partition(MIXED)
+    name, mixed, _ = label.lower().partition(MIXED)
     aliases = method_aliases()
     # Before the nearest by letters, which would lead from an alias to some other method.
     if name in aliases and aliases[name][0] + mixed in known:
         return f" (did you mean '{aliases[name][0] + mixed}'?)"
-    return nearest(label, known)
+    return NOT_HERE.get(name) or nearest(label.lower(), known)
 
 
 def _known(name: str) -> str:
     known = registered_methods()
     if name not in known:
         mixture = name.removesuffix(MIXED) in known or name.removesuffix(MIXED) in method_aliases()
-        hint = (
-            "; the mixture is method.likelihood_weight=0.1" if mixture else nearest(name, (*known, *method_aliases()))
-        )
+        if mixture:
+            hint = "; the mixture is method.likelihood_weight=0.1"
+        else:
+            # Papers write them in capitals.
+            hint = NOT_HERE.get(name.lower()) or nearest(name.lower(), (*known, *method_aliases()))
         raise ValueError(f"method.name: unknown method '{name}'{hint}; known: {', '.join(known)}")
     return name
 
