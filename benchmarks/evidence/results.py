@@ -8,9 +8,10 @@ docs/results. Kinds: `headlines`, `spelling` and `translation` stand over severa
 `ablation` an ablation, `gradients` a diagnosis, `errors` its squared errors with several samples, `estimators` all of
 one checkpoint, `trials` runs that were tried, `trial-means` their means over seeds, `rates` those that a study chose
 from, `samples` what samples returned, `token-values` what critics know of tokens, `enumeration` measured figures beside
-exact ones, `pronunciation` error rates of words and phonemes. Pictures go to docs/images, named after the files they
-come from: the curves of every comparison.json, every ablation.json, variance, bias and cosine of every diagnosis, every
-token-values.json, and every enumeration.json. headline.json tells of every study, method and search in one list.
+exact ones, `pronunciation` error rates of words and phonemes, `privilege` what critics gain by reading the answer.
+Pictures go to docs/images, named after the files they come from: the curves of every comparison.json, every
+ablation.json, variance, bias and cosine of every diagnosis, every token-values.json, and every enumeration.json.
+headline.json tells of every study, method and search in one list.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ OF_ONE_FILE = {
     "samples": tables.samples,
     "token-values": tables.token_values,
     "pronunciation": tables.pronunciation,
+    "privilege": tables.privilege,
     "enumeration": enumeration_tables.enumeration,
 }
 KINDS = "|".join((*OVER_SEVERAL, *OF_ONE_FILE))

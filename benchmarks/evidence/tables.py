@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from paper import SETTINGS, TABLE_1, bleu_gain
 from seqcritic.report.ablation import Ablation
@@ -279,6 +280,64 @@ def pronunciation(path: Path) -> str:
         for each in json.loads(path.read_text(encoding="utf-8"))["rows"]
     ]
     return _table(("system", "search", "WER ↓", "PER ↓", "WER of the seeds", "PER of the seeds"), rows)
+
+
+def privilege(path: Path) -> str:
+    """Return one line for each arm of a file that privileged.py wrote, means over seeds; a note where there is none.
+
+    Samples and seconds are shares of what the arm with the fewest spent in all, so that every arm has a figure.
+    """
+    if not path.is_file():
+        return "*Not run yet.*"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    arms: dict[str, list[dict[str, Any]]] = {}
+    for each in found["rows"]:
+        arms.setdefault(each["arm"], []).append(each)
+    fewest = [min(each["valid"][-1][unit] for each in found["rows"]) for unit in (0, 1)]
+    marks = [(unit, share * fewest[unit]) for unit in (0, 1) for share in (0.25, 0.5, 1)]
+    group = {each["seed"]: _error_of(each) for each in arms.get("RLOO", [])}
+    rows = [
+        (
+            title,
+            str(len(runs)),
+            _mean_percent([each["explained"][place][2] for each in runs if each["explained"]] for place in (0, -1)),
+            _relative({each["seed"]: _error_of(each) for each in runs}, group),
+            *(_mean_percent([[_reached(each["valid"], *mark) for each in runs]]) for mark in marks),
+            " ".join(f"{100 * each['test']:.1f}" for each in runs),
+        )
+        for title, runs in arms.items()
+    ]
+    titles = [f"{mark:,.0f} {('samples', 's')[unit]}" for unit, mark in marks]
+    errors = ("explains, first and last", "gradient's error, RLOO = 1")
+    table = _table(("arm", "seeds", *errors, *titles, "test, by seed"), rows)
+    valid, test = (f"{100 * found['start'][split]:.1f}" for split in ("valid", "test"))
+    return f"Right answers in percent; at the start {valid} on valid, {test} on test.\n\n{table}"
+
+
+def _error_of(run: dict[str, Any]) -> float | None:
+    """Return the squared error of a sample's gradient where joint training began, where it was measured."""
+    if run["at_start"] is None:
+        return None
+    found = run["at_start"]["estimators"]
+    return float(found.get("actor-critic", found["reinforce-critic"])["error"])
+
+
+def _relative(errors: Mapping[int, float | None], unit: Mapping[int, float | None]) -> str:
+    """Write the mean of the ratios of figures by seed, of the seeds that have both."""
+    ratios = [error / own for seed, error in errors.items() if error is not None and (own := unit.get(seed))]
+    return f"{statistics.fmean(ratios):.2f}" if ratios else ABSENT
+
+
+def _reached(curve: Sequence[Sequence[float]], unit: int, mark: float) -> float:
+    """Return the figure of a curve's last point that is not beyond a mark on its axis; before its first, that one's."""
+    # The first point is of the start, which is where an arm stands while its critic is pre-trained.
+    return [curve[0][2], *(point[2] for point in curve if point[unit] <= mark)][-1]
+
+
+def _mean_percent(groups: Iterable[Sequence[float]]) -> str:
+    """Write the mean of each group in percent."""
+    means = [f"{100 * statistics.fmean(group):.1f}" for group in groups if group]
+    return " → ".join(means) or ABSENT
 
 
 def _change(critic: dict[str, float], end: str) -> str:

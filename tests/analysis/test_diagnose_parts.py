@@ -16,13 +16,14 @@ from seqcritic import StateValues, UserError
 from seqcritic.analysis.diagnose import Diagnosis, diagnose
 from seqcritic.contracts.actor import Actor, LengthLimits
 from seqcritic.contracts.batch import Batch, EvaluationSet
-from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.critic import Critic, StateValueCritic
 from seqcritic.errors import NonFiniteError
 from seqcritic.models.gru.critic import RecurrentCritic
 from seqcritic.models.gru.settings import GruCriticSettings
 from seqcritic.report.diagnosis import DiagnosisRow, Figure
 from seqcritic.report.pages import render_diagnosis
 from seqcritic.scores.edit_distance import EditDistanceScore
+from seqcritic.tensors.packed import Packed
 from seqcritic.testing import ExactMoments, TabularCritic, TabularStateValues, World, make_world, wrong_values
 from seqcritic.testing.exact_moments import make_baseline
 from seqcritic.training.model import load_model
@@ -139,6 +140,41 @@ def test_value_functions_that_cannot_be_diagnosed_are_told():
         run(world, Broken(torch.zeros(3)))
     with pytest.raises(NonFiniteError, match="a value of the critic is not finite"):
         run(world, Broken(torch.tensor(torch.nan)))
+
+
+class OfStates(StateValueCritic):
+    """What a tabular value function says, as a critic."""
+
+    reads_actor_states = True
+
+    def __init__(self, given: TabularStateValues, num_tokens: int) -> None:
+        super().__init__()
+        self.given, self.num_tokens = given, num_tokens
+
+    def read(self, batch: Batch, masks: object = None) -> Batch:
+        return batch
+
+    def encode(self, references: Tensor, mask: Tensor, masks: object = None) -> Tensor:
+        return references
+
+    def masked_state_values(self, memory: Batch, predictions: Tensor, actor_states: Tensor, mask: Tensor) -> Packed:
+        assert actor_states.shape[:2] == predictions.shape
+        return Packed.of(self.given.values(predictions, mask, memory)[:, :, None], mask)
+
+
+def test_a_critic_of_states_is_diagnosed_as_the_value_function_that_it_is():
+    """Of a critic of tokens that all share their state's value the actor-critic gradient would be 0."""
+    world = make_world()
+    function = TabularStateValues(world, wrong_state_values(world))
+    changes = {"most_draws": 32, "gae_lambda": 0.5}
+    row, plain = run(world, OfStates(function, world.logits.shape[2]), **changes), run(world, function, **changes)
+    assert row.is_of_states
+    assert row.method == "OfStates, GAE of λ = 0.5"
+    assert [one.variance for one in row.estimators] == [one.variance for one in plain.estimators]
+    assert row.explained_variance == plain.explained_variance
+    assert row.token_values is not None
+    assert plain.token_values is not None
+    assert row.token_values.correlation == plain.token_values.correlation
 
 
 def make_foreign() -> tuple[Actor, Critic]:

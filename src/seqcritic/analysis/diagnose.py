@@ -98,7 +98,7 @@ def diagnose(
     `diagnose(actor, critic, score, examples)`: any actor, and a critic of tokens or a `StateValues` of prefixes. The
     examples are pairs of texts, for which the `codec` is needed, a set of a task, or batches, which are taken as they
     are. `shaping`: every token is rewarded with what it adds to the score, as `score.shaping` has it; without, the last
-    with all of it. A value function is also measured by the advantages of `gae_lambda`.
+    with all of it. A value function, or a critic of states, is also measured by the advantages of `gae_lambda`.
 
     Draws go on until the true gradient is known to `wanted_error` of its length, `most_draws` at most.
     """
@@ -143,9 +143,9 @@ def diagnose_input(diagnosed: DiagnosisInput, most_draws: int, wanted_error: flo
     subject, batches = diagnosed.subject, diagnosed.batches
     # All that is measured is of one policy: the same in drawing and in scoring, and from draw to draw.
     with _evaluating(subject.actor, subject.critic):
-        if isinstance(subject.critic, StateValues):
+        if subject.state_values is not None:
             # Before hours of draws whose figures would mean nothing.
-            _require_causal(diagnosed)
+            _require_causal(diagnosed, subject.state_values)
         # Streams of their own: one more figure does not change the draws of another.
         means = sample_means(subject, batches, diagnosed.settings, _generator(diagnosed, "diagnosis", "means"))
         # The baseline's samples come first and are not used again for estimates.
@@ -184,9 +184,9 @@ def diagnose_input(diagnosed: DiagnosisInput, most_draws: int, wanted_error: flo
 def evaluate_token_values(diagnosed: DiagnosisInput) -> TokenValues:
     """Return how the critic's values of the tokens of one step compare with true ones, on samples of their own."""
     subject, generator = diagnosed.subject, _generator(diagnosed, "token values")
-    actor, critic, score = subject.actor, subject.critic, subject.score
-    values_of = look_ahead(critic, score, actor.special, subject.shaping) if isinstance(critic, StateValues) else critic
+    actor, score, states = subject.actor, subject.score, subject.state_values
     # V tells no tokens apart by itself: they are valued by the state that each leads to.
+    values_of = subject.token_critic if states is None else look_ahead(states, score, actor.special, subject.shaping)
     found = measure_token_values(actor, values_of, score, diagnosed.batches, generator)
     return TokenValues(**found._asdict())
 
@@ -196,13 +196,12 @@ def _generator(diagnosed: DiagnosisInput, *names: str) -> torch.Generator:
 
 
 @torch.no_grad()
-def _require_causal(diagnosed: DiagnosisInput) -> None:
+def _require_causal(diagnosed: DiagnosisInput, state_values: StateValues) -> None:
     """Try a value function on one sample of the first examples."""
     subject, batch = diagnosed.subject, diagnosed.batches[0]
-    assert isinstance(subject.critic, StateValues)
     memory = subject.actor.encode(batch.sources, batch.source_mask)
     drawn = sample_examples(subject, batch, memory, _generator(diagnosed, "causal")).sample
-    require_causal(subject.critic, drawn.tokens, drawn.mask, batch, subject.actor.num_tokens)
+    require_causal(state_values, drawn.tokens, drawn.mask, batch, subject.actor.num_tokens)
 
 
 @contextmanager

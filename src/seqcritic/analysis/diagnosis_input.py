@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from seqcritic.analysis.estimators import Subject
+from seqcritic.analysis.estimators import GAE_LAMBDA, Subject
 from seqcritic.analysis.inspect import load_critic
-from seqcritic.analysis.state_values import StateValues
 from seqcritic.contracts.batch import Batch, EvaluationSet, RawTexts, pad_rows, unpadded
 from seqcritic.contracts.codec import Codec
 from seqcritic.contracts.registry import SCORES
 from seqcritic.contracts.score import References, Score, ScoreOptions
 from seqcritic.errors import UserError
 from seqcritic.evaluation.run import load_for_evaluation
+from seqcritic.methods.ppo import PpoSettings
 from seqcritic.scores.shared.function import as_score
 from seqcritic.settings.methods import MethodSettings, method_section
 from seqcritic.settings.tree import DeviceName
@@ -66,15 +66,18 @@ def load_diagnosis_input(
     settings = model.settings
     updates = model.description["progress"]["total_updates"]
     examples = choose_examples(task.evaluation_set(split), num_examples, model.actor.special.padding)
+    own = settings.method.own
+    gae_lambda = own.gae_lambda if isinstance(own, PpoSettings) else GAE_LAMBDA
+    subject = Subject(model.actor, critic, model.score, settings.score.shaping, gae_lambda)
     return DiagnosisInput(
         _label(model.place if isinstance(place, Model) else Path(place), updates),
-        settings.method.label,
+        settings.method.label + subject.gae,
         updates,
         split,
         settings.seed,
         # Held masks would be drawn in evaluation too: a diagnosis has no dropout, whatever the run had.
         settings.method.model_copy(update={"reward_dropout": "none"}),
-        Subject(model.actor, critic, model.score, settings.score.shaping),
+        subject,
         [batch.to(model.actor.device) for batch in examples],
     )
 
@@ -83,13 +86,11 @@ def compose_diagnosis_input(
     subject: Subject, examples: Examples, num_examples: int, codec: Codec | None, label: str, seed: int
 ) -> DiagnosisInput:
     """Return an actor and a critic that come from no run, with the examples that they are diagnosed on."""
-    actor, critic = subject.actor, subject.critic
+    actor = subject.actor
     if not subject.weights:
         raise UserError("actor: none of its weights can be trained; call requires_grad_() on those that will be")
     batches = [batch.to(actor.device) for batch in _as_batches(examples, num_examples, codec, actor.special.padding)]
-    method = type(critic).__name__
-    if isinstance(critic, StateValues):
-        method += f", GAE of λ = {subject.gae_lambda:g}"
+    method = type(subject.critic).__name__ + subject.gae
     # No run says which: the usual settings of a method with a critic, whose returns count no entropy.
     settings = method_section()(name="reinforce-critic", reward_dropout="none")
     return DiagnosisInput(label or type(actor).__name__, method, None, "", seed, settings, subject, batches)

@@ -10,8 +10,8 @@ The last is unbiased for any critic, since E[d log p(ŷ_t)/dθ Q̂(ŷ_t)] = Σ_a
 the critic's errors the second takes back. It is actor-critic with `method.correction=1`; it shows the truth with little
 noise where the critic is good, and its second term alone is minus the bias of actor-critic.
 
-A function V of prefixes (state_values.py) has, in place of the last two and with V_t as the baseline of
-reinforce-critic,
+A function V of prefixes (state_values.py), or a critic of states, has, in place of the last two and with V_t as the
+baseline of reinforce-critic,
 
     gae                           Σ_t d log p(ŷ_t)/dθ A_t,   A_t = Σ_{l≥0} λ^l (r_{t+l} + V_{t+l+1} − V_{t+l})
 
@@ -29,10 +29,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from seqcritic.analysis.state_values import StateValues, ask
+from seqcritic.analysis.state_values import StateValues, ValuesOfCritic, ask
 from seqcritic.contracts.actor import Actor, Memory
 from seqcritic.contracts.batch import Batch
-from seqcritic.contracts.critic import Critic
+from seqcritic.contracts.critic import Critic, StateValueCritic
 from seqcritic.contracts.score import Score
 from seqcritic.methods import losses
 from seqcritic.methods.columns import choose_columns
@@ -46,6 +46,7 @@ CORRECTED = "corrected"
 UNBIASED = ("reinforce", "reinforce-critic", CORRECTED)
 ESTIMATORS = ("reinforce", "reinforce-critic", ACTOR_CRITIC, CORRECTED)
 GAE = "gae"
+GAE_LAMBDA = 0.95  # where no method says
 STATE_ESTIMATORS = ("reinforce", "reinforce-critic", GAE)
 TOKENS_PER_WEIGHT = 50  # of the baseline
 
@@ -58,17 +59,35 @@ class Subject:
     critic: Critic | StateValues
     score: Score
     shaping: bool
-    gae_lambda: float = 0.95
+    gae_lambda: float = GAE_LAMBDA
+
+    @cached_property
+    def state_values(self) -> StateValues | None:
+        """The function of prefixes that is diagnosed; None: a critic of tokens is."""
+        if isinstance(self.critic, StateValueCritic):
+            return ValuesOfCritic(self.critic, self.actor)
+        return self.critic if isinstance(self.critic, StateValues) else None
+
+    @property
+    def token_critic(self) -> Critic:
+        """The critic of tokens that is diagnosed."""
+        assert isinstance(self.critic, Critic), "there is no function of prefixes"
+        return self.critic
 
     @property
     def estimators(self) -> tuple[str, ...]:
         """The names of what can be made of the critic."""
-        return STATE_ESTIMATORS if isinstance(self.critic, StateValues) else ESTIMATORS
+        return ESTIMATORS if self.state_values is None else STATE_ESTIMATORS
 
     @property
     def followed(self) -> str:
         """The estimator that trusts the critic, and so has its bias."""
-        return GAE if isinstance(self.critic, StateValues) else ACTOR_CRITIC
+        return ACTOR_CRITIC if self.state_values is None else GAE
+
+    @property
+    def gae(self) -> str:
+        """What a title says of the advantages that are measured; nothing of a critic of tokens."""
+        return "" if self.state_values is None else f", GAE of λ = {self.gae_lambda:g}"
 
     @cached_property
     def weights(self) -> list[Tensor]:
@@ -118,9 +137,9 @@ def _gradients(
         return _ascent(losses.reinforce_loss(token_log_probabilities, given, baselines, mask), subject)
 
     found = {"reinforce": reinforce(returns, baseline(states).detach())}
-    if isinstance(subject.critic, StateValues):
+    if subject.state_values is not None:
         with torch.no_grad():
-            state_values = ask(subject.critic, tokens, mask, batch).to(returns.dtype)
+            state_values = ask(subject.state_values, tokens, mask, batch).to(returns.dtype)
         advantages = losses.generalised_advantages(rollout.rewards, state_values, mask, subject.gae_lambda)
         return found | {
             "reinforce-critic": reinforce(returns, state_values),
@@ -128,9 +147,10 @@ def _gradients(
             GAE: reinforce(advantages, torch.zeros_like(advantages)),
         }
     with torch.no_grad():
+        critic = subject.token_critic
         # As in training: what the actor would say first decides, with the references, which tokens have columns.
-        columns = choose_columns(subject.critic, actor.special, batch, rollout.sample.probabilities.first())
-        values = all_values(subject.critic, subject.score, actor.special, batch, tokens, mask, states, columns)
+        columns = choose_columns(critic, actor.special, batch, rollout.sample.probabilities.first())
+        values = all_values(critic, subject.score, actor.special, batch, tokens, mask, states, columns)
         expected = losses.expected_values(torch.softmax(logits, dim=2), values)
     # The sum over all tokens: only the prefixes are drawn.
     followed = _ascent(losses.actor_critic_loss(torch.softmax(logits, dim=2), values, mask), subject)

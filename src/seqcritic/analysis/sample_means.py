@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from seqcritic.analysis.estimators import Subject, sample_examples
-from seqcritic.analysis.state_values import StateValues, ask
+from seqcritic.analysis.state_values import ask
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.methods.losses import returns_to_go
@@ -46,14 +46,15 @@ def _measure(
     subject: Subject, batch: Batch, settings: MethodSettings, generator: torch.Generator
 ) -> Mapping[str, Tensor]:
     """Return both figures of one sample for each example of a batch."""
-    critic, actor = subject.critic, subject.actor
-    if isinstance(critic, StateValues):
+    actor = subject.actor
+    if subject.state_values is not None:
         rollout = sample_examples(subject, batch, actor.encode(batch.sources, batch.source_mask), generator)
         mask, returns = rollout.sample.mask, returns_to_go(rollout.rewards, rollout.sample.mask)
-        predicted = ask(critic, rollout.sample.tokens, mask, batch).to(returns.dtype)
+        predicted = ask(subject.state_values, rollout.sample.tokens, mask, batch).to(returns.dtype)
         # Over unmasked tokens alone; of a critic `CriticTraining` measures the same.
         return rollout.measurements(batch) | {EXPLAINED: fraction_explained(predicted[mask], returns[mask])}
     # Its targets are not looked at, so that the critic itself may stand in for its target copy.
+    critic = subject.token_critic
     networks = Networks(actor, critic=critic, target_critic=critic)
     return CriticTraining(settings, subject.score, subject.shaping)(networks, batch, generator, 0.0).measurements
 

@@ -8,6 +8,8 @@ and, where the score of a prefix is known, values of tokens by looking one step 
 
     Q̂(a; Ŷ_1..t-1) = r(a) + V(Ŷ_1..t-1 a),   V after the end = 0
 
+A critic of states (contracts/critic.py) is diagnosed as the value function that it is.
+
 Shapes: B sequences, T tokens, A tokens that are compared at one step.
 """
 
@@ -18,8 +20,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from seqcritic.contracts.actor import SpecialTokens
+from seqcritic.contracts.actor import Actor, SpecialTokens
 from seqcritic.contracts.batch import Batch
+from seqcritic.contracts.critic import StateValueCritic
 from seqcritic.contracts.score import Score
 from seqcritic.errors import NonFiniteError, UserError
 from seqcritic.methods.rollout import prefix_scores
@@ -37,6 +40,22 @@ class StateValues(ABC):
         whole answer. Nothing is meant where the mask [B, T] is False. `batch` has the sources, and the references for
         a function that reads them, a row for each of the B.
         """
+
+
+class ValuesOfCritic(StateValues):
+    """The value function of a critic of states, beside the actor whose states it may read."""
+
+    def __init__(self, critic: StateValueCritic, actor: Actor) -> None:
+        self._critic, self._actor = critic, actor
+
+    @torch.no_grad()
+    def values(self, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
+        """V [B, T], from the references where the critic reads them."""
+        states = tokens.new_zeros(*tokens.shape, 1)
+        if self._critic.reads_actor_states:
+            memory = self._actor.encode(batch.sources, batch.source_mask)
+            _, states = self._actor.features(memory, tokens, mask)
+        return self._critic.masked_state_values(self._critic.read(batch), tokens, states, mask).padded()[:, :, 0]
 
 
 def ask(state_values: StateValues, tokens: Tensor, mask: Tensor, batch: Batch) -> Tensor:
