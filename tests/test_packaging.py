@@ -32,5 +32,9 @@ def test_every_tracker_and_cluster_has_its_extra():
 
 
 def test_one_version():
-    [cited] = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    assert cited == PROJECT["version"]
+    citation, changes = ((ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "CHANGELOG.md"))
+    told = dict(re.findall(r"^([\w-]+): (\S+)$", citation, re.MULTILINE))
+    assert told["version"] == PROJECT["version"]
+    newest, *_ = re.findall(r"^## (.+)$", changes, re.MULTILINE)
+    assert newest == f"{told['version']} - {told['date-released']}"
+    assert "Development Status :: 4 - Beta" in PROJECT["classifiers"]

@@ -62,6 +62,12 @@ def test_settings_are_told_with_type_default_and_description(reference: dict[str
     assert "| `method.gamma_phi` | number, above 0 to 1 | `0.001` |" in every
 
 
+def test_what_nobody_finds_by_guessing_is_in_a_page_too() -> None:
+    told = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for name in ("tokens.size", "warm_up", "data.maximum_ratio", "minimum_count"):
+        assert f"{name}`" in told, name
+
+
 def test_every_command_and_public_name_is_in_the_reference(reference: dict[str, str]) -> None:
     commands = next(action for action in build_parser()._actions if action.dest == "command").choices
     for name, command in commands.items():

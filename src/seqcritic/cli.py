@@ -104,7 +104,11 @@ def _add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "write a commented recipe and print what was seen and why it was chosen so.",
     )
     init.add_argument(
-        "pairs", nargs="+", metavar="PAIRS", help="files with both sides (.tsv, .csv, .jsonl), or two: sources, targets"
+        "pairs",
+        nargs="+",
+        metavar="PAIRS",
+        help="files with both sides (.tsv, .csv, .jsonl, .parquet), or two: sources, targets; and "
+        "data.columns.source=NAME, data.columns.target=NAME where columns have other names",
     )
     init.add_argument("--out", default="recipe.yaml", metavar="FILE", help="the recipe (default: recipe.yaml)")
     for split in ("valid", "test"):

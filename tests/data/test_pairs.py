@@ -72,6 +72,29 @@ def test_training_batches_hold_the_pairs_of_the_files(task: Task) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        (["a\tb"] * 4, "all pairs have the same source, 'a'; give pairs of different sources"),
+        (["a\ta", "b\tb"], "source and target are the same in all pairs; give what is to be written as the target"),
+    ],
+)
+def test_pairs_that_teach_nothing_are_refused_before_anything_is_learnt(
+    task: Task, lines: list[str], complaint: str
+) -> None:
+    path = task.write("idle.tsv", lines)
+    with pytest.raises(UserError) as caught:
+        task.data(train={"pairs": str(path)}).fingerprint()
+    assert str(caught.value) == f"data.train: {path}: {complaint}"
+    assert task.told == []
+    assert not (task.folder / "cache").exists()
+
+
+def test_a_pair_with_two_equal_sides_among_others_is_kept(task: Task) -> None:
+    path = task.write("some.tsv", ["a\ta", "b\tc", "\tx"])
+    assert task.data(train={"pairs": str(path)}).training_pairs.num_read == 3
+
+
 def test_batches_are_closed_by_end_tokens(task: Task) -> None:
     batch = task.data().training_batch(0, 10, 1)
     for tokens, mask in ((batch.sources, batch.source_mask), (batch.references, batch.reference_mask)):

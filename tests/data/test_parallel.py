@@ -94,7 +94,7 @@ def test_unequal_line_counts(tmp_path: Path, longer: str, shorter: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.tsv", "a\tb\nc\n", "a.tsv:2: 1 columns between tabs"),
+        ("a.tsv", "a\tb\nc\n", "a.tsv:2: no tab; each line has to be a source, a tab and its target"),
         ("a.tsv", "a\tb\tc\n", "a.tsv:1: 3 columns between tabs"),
         ("a.tsv.gz", "a\tb\n\n", "a.tsv.gz:2: an empty line; remove it"),
         ("a.tsv", b"a\tb\n\xff\tc\n", "a.tsv:2: not valid UTF-8 (byte 1 of the line)"),

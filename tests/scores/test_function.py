@@ -79,12 +79,15 @@ def test_numbers_of_all_kinds_are_scores(value: object):
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
-        (None, "returned NoneType, not a number, on prediction 'ab' and reference 'cd'"),
-        ("1", "returned str, not a number, on prediction 'ab' and reference 'cd'"),
-        (torch.ones(2), "returned Tensor, not a number, on prediction 'ab' and reference 'cd'"),
-        (float("nan"), "returned nan on prediction 'ab' and reference 'cd'"),
-        (float("inf"), "returned inf on prediction 'ab' and reference 'cd'"),
-        (10**400, "returned inf on prediction 'ab' and reference 'cd'"),
+        (None, "returned NoneType, not a number, on prediction 'ab' and reference 'cd'; return a float"),
+        ("1", "returned str, not a number, on prediction 'ab' and reference 'cd'; return a float"),
+        (
+            torch.ones(2),
+            "returned Tensor of 2 numbers, not a number, on prediction 'ab' and reference 'cd'; return a float",
+        ),
+        (float("nan"), "returned nan on prediction 'ab' and reference 'cd'; return a finite number"),
+        (float("inf"), "returned inf on prediction 'ab' and reference 'cd'; return a finite number"),
+        (10**400, "returned inf on prediction 'ab' and reference 'cd'; return a finite number"),
     ],
 )
 def test_a_result_that_is_no_number_names_function_and_pair(value: object, fault: str):
@@ -159,7 +162,11 @@ def test_of_several_references_the_best_counts_unless_all_are_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("value", "fault"), [([1.0], "returned 1 numbers, not a list of 2"), (3.0, "returned float, not a list of 2")]
+    ("value", "fault"),
+    [
+        ([1.0], "returned 1 numbers, not a list of 2; return one number for each prediction"),
+        (3.0, "returned float, not a list of 2; return one number for each prediction"),
+    ],
 )
 def test_a_list_of_another_length_is_refused(value: object, fault: str):
     def odd(predictions: list[str], references: list[str]) -> object:

@@ -147,15 +147,16 @@ def test_more_text_has_wider_networks_less_dropout_and_fewer_passes():
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"one\ntwo\n", "pairs.tsv:1: 1 columns between tabs, not the two of source and target"),
-        (b"a\tb\tc\n", "pairs.tsv:1: 3 columns between tabs, not the two of source and target"),
+        (b"one\ntwo\n", "pairs.tsv:1: no tab; each line has to be a source, a tab and its target"),
+        (b"a\tb\tc\n", "pairs.tsv:1: 3 columns between tabs; each line has to be a source, a tab and its target"),
         (b"a\tb\rc\td\r", "lines end in CR alone, as on an old Mac; convert them"),
         ("a\tb\nc\td\n".encode("utf-16"), "UTF-16; convert the file"),
         ("a\tb\nc\td\n".encode("utf-16-le"), "UTF-16; convert the file"),
         (b"a\tb\n\nc\td\n", "pairs.tsv:2: an empty line"),
-        (b"a\tb\n" * 5, "all 5 pairs have the same source, 'a': nothing to learn"),
-        (b"a\ta\nb\tb\n", "source and target are the same in all 2 pairs: nothing to learn"),
-        (b"\t\n\t\n", "no pair has both sides"),
+        (b"a\tb\n" * 5, "all pairs have the same source, 'a'; give pairs of different sources"),
+        (b"a\ta\nb\tb\n", "pairs.tsv: source and target are the same in all pairs; give what is to be"),
+        (b"\t\n\t\n", "pairs.tsv: no pair has both sides; give each source its target"),
+        (b"a\tb\nc\td\n", "2 different sources are too few to keep some apart, none is left for "),
         (b"", "is empty"),
     ],
 )
@@ -171,10 +172,38 @@ def test_bad_pairs_are_told_in_one_line_and_nothing_is_written(
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def test_a_byte_order_mark_is_no_letter(tmp_path: Path):
+def test_what_is_kept_apart_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    few, many = (write(tmp_path / f"{number}.tsv", words_and_phonemes(number)) for number in (60, 2000))
+    assert main(["init", str(few), "--out", str(tmp_path / "few.yaml")]) == 0
+    assert "warning: scores on so few pairs as those of" in capsys.readouterr().out
+    out = tmp_path / "many.yaml"
+    assert main(["init", str(many), "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "warning" not in told
+    task = PairsFromFiles(load_recipe(out).data, cache=tmp_path / "cache")
+    sizes = {split: len(task.evaluation_set(split)) for split in ("valid", "test")}
+    assert f"kept apart by a hash of the source: {sizes['valid']} for valid, {sizes['test']} for test" in told
+
+
+def test_columns_of_other_names_are_read_and_stand_in_the_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path, out = tmp_path / "words.csv", tmp_path / "recipe.yaml"
+    rows = "".join(f"{source},{target}\n" for source, target in words_and_phonemes(300))
+    path.write_text(f"spelt,said\n{rows}", encoding="utf-8")
+    assert main(["init", str(path), "--out", str(out)]) == 2
+    assert "no field 'source', only spelt, said; name the fields by data.columns.source" in capsys.readouterr().err
+    named = ["data.columns.source=spelt", "data.columns.target=said"]
+    assert main(["init", str(path), *named, "--out", str(out)]) == 0
+    settings = load_recipe(out)
+    assert settings.data.columns.model_dump() == {"source": "spelt", "target": "said"}
+    assert settings.data.target_tokens.kind == "whitespace"
+
+
+def test_a_byte_order_mark_is_no_letter(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "pairs.tsv"
-    path.write_bytes("ab\tA B\nba\tB A\n".encode("utf-8-sig"))
+    lines = "".join(f"{source}\t{target}\n" for source, target in words_and_phonemes(200))
+    path.write_bytes(lines.encode("utf-8-sig"))
     assert main(["init", str(path), "--out", str(tmp_path / "recipe.yaml")]) == 0
+    assert "sources: 13 different characters" in capsys.readouterr().out
 
 
 def test_a_recipe_that_is_there_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

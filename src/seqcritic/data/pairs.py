@@ -25,7 +25,7 @@ from seqcritic.data.bucketing import Buckets
 from seqcritic.data.codec_sides import has_features, sides_of, sources_end
 from seqcritic.data.codecs.text import TextCodec
 from seqcritic.data.held_out import held_out_for
-from seqcritic.data.parallel import Pair, clean_pair, locate_sound, named_files, read_pairs, read_rows
+from seqcritic.data.parallel import Pair, clean_pair, locate_sound, named_files, read_pairs, read_rows, refuse_idle
 from seqcritic.data.tables import open_dataset
 from seqcritic.data.token_cache import (
     EncodedPairs,
@@ -152,7 +152,8 @@ class PairsTask(Task):
 
     def fingerprint(self) -> str:
         """Return a short hash of the training and validation text, by which a resumed run knows its data."""
-        self._require("valid")  # a fault here is better told before minutes of counting
+        for split in ("valid", "train"):  # a fault here is better told before minutes of counting
+            self._require(split)
         text = self.training_pairs.text_digest  # of sounds too: their features are made here, once
         train = key_of(
             [
@@ -289,12 +290,13 @@ class PairsFromFiles(PairsTask):
 
     def _require(self, split: str) -> None:
         """Refuse a split that is not there."""
-        if self._is_held_out(split):
-            split = "train"  # whose pairs it is a share of
+        split = "train" if self._is_held_out(split) else split  # whose pairs it is a share of
         if self._in_dataset(split):
             self._dataset(split)
         else:
             named_files(getattr(self.settings, split), self._name(split), self.settings.origin)
+        if split == "train":
+            refuse_idle(self._read_whole(split), self._name(split))
 
     def _read(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of a split in their order."""

@@ -91,6 +91,26 @@ def _read_both_sides(path: str, setting: str, columns: ColumnSettings) -> Iterat
     return read_rows(READERS[suffix](path, setting), columns, f"{setting}: {path}", path)
 
 
+def refuse_idle(pairs: Iterable[Pair], key: str) -> None:
+    """Refuse pairs that teach nothing: all of one source, or each its own target. No more are read than tell it."""
+    first: Pair | None = None
+    has_sources, has_targets = False, False
+    for pair in pairs:
+        if not (pair.source.strip() and pair.target.strip()):
+            continue
+        first = first or pair
+        has_sources |= pair.source != first.source
+        has_targets |= pair.target != pair.source
+        if has_sources and has_targets:
+            return
+    if first is None:
+        return  # what is left of pairs is told where they are counted
+    place = f"{key}: {first.path}" if first.path else key
+    if not has_sources:
+        raise UserError(f"{place}: all pairs have the same source, {first.source!r}; give pairs of different sources")
+    raise UserError(f"{place}: source and target are the same in all pairs; give what is to be written as the target")
+
+
 def clean_pair(pair: Pair) -> Pair:
     """Return a pair in which nothing reads like an unknown token."""
     source, target, *further = map(without_reserved, (pair.source, *pair.targets))
@@ -129,8 +149,9 @@ def _read_tsv(path: str, setting: str) -> Iterator[Pair]:
         # No quotes as in CSV: a .tsv of sentences has their quotation marks as they are.
         columns = line.split("\t")
         if len(columns) != 2:
-            found = f"{len(columns)} columns between tabs, not the two of source and target"
-            raise UserError(f"{setting}: {path}:{number}: {found if line.strip() else 'an empty line; remove it'}")
+            found = "no tab" if len(columns) == 1 else f"{len(columns)} columns between tabs"
+            wanted = f"{found}; each line has to be a source, a tab and its target"
+            raise UserError(f"{setting}: {path}:{number}: {wanted if line.strip() else 'an empty line; remove it'}")
         yield Pair(columns[0], columns[1], path, number)
 
 

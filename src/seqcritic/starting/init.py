@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
+from seqcritic.data.held_out import held_out_for
 from seqcritic.data.parallel import read_pairs
 from seqcritic.data.tables import READERS
 from seqcritic.errors import UserError
 from seqcritic.files import write_whole
 from seqcritic.progress import set_up_logging
-from seqcritic.settings.data import PairFiles
+from seqcritic.settings.data import ColumnSettings, PairFiles
 from seqcritic.settings.io import parse_tree, settings_from
 from seqcritic.starting.choice import PATIENCE, Choice, Chosen, Machine, choose
 from seqcritic.starting.survey import SideSurvey, Survey, survey_files
@@ -30,6 +31,8 @@ METHOD = {
     "correction": 0.5,  # docs/results/correction.md
     "reward_dropout": "held",  # without it, few pairs are soon learnt by heart in the last phase
 }
+FEW_HELD_OUT = 20
+COLUMNS = {f"data.columns.{side}": side for side in ("source", "target")}
 Splits = Mapping[str, PairFiles]
 
 
@@ -39,19 +42,26 @@ def init(
     """Write a recipe for pairs; return what was seen and chosen, a line each, and where the recipe is.
 
     `pairs`, and `valid` and `test` if there are any, are files with both sides (.tsv, .csv, .jsonl, .parquet),
-    or two, source and target, line by line. A file that is there is never overwritten.
+    or two, source and target, line by line. Where their columns have other names, `pairs` has
+    `data.columns.source=NAME` and `data.columns.target=NAME` too. A file that is there is never overwritten.
     """
     set_up_logging()
     target = Path(out)
     # Told first, before pairs are looked at for minutes.
     if target.exists():
         raise UserError(f"--out: {target} exists; remove it or give another name")
-    given = {"train": pairs, "valid": valid, "test": test}
+    files, columns = split_columns(pairs)
+    if not files:
+        raise UserError("init: name at least one file of pairs")
+    given = {"train": files, "valid": valid, "test": test}
     splits = {split: files_of(paths) for split, paths in given.items() if paths}
-    survey = survey_files(splits["train"], "train")
-    shared = {split: survey.num_shared(read_pairs(files, split)) for split, files in splits.items() if split != "train"}
+    survey = survey_files(splits["train"], "train", columns)
+    others = {split: files for split, files in splits.items() if split != "train"}
+    shared = {split: survey.num_shared(read_pairs(files, split, columns)) for split, files in others.items()}
     choice = choose(survey, Machine(os.cpu_count() or 1, torch.cuda.is_available()))
-    text = recipe_text(target.stem, survey, choice, splits)
+    held = held_out_shares(choice, splits)
+    kept_apart = count_held_out(survey, held)
+    text = recipe_text(target.stem, survey, choice, splits, columns)
     # Read as `train` will read it, so that no recipe is written that cannot be trained.
     settings_from(parse_tree(text, target))
     try:
@@ -59,7 +69,7 @@ def init(
         write_whole(target, text)
     except OSError as error:
         raise UserError(f"--out: cannot write {target}: {error.strerror or error}") from None
-    return [*tell_survey(survey, shared), *tell_choice(choice)], target
+    return [*tell_survey(survey, shared), *tell_held_out(kept_apart), *tell_choice(choice)], target
 
 
 def files_of(paths: Sequence[str]) -> PairFiles:
@@ -69,6 +79,51 @@ def files_of(paths: Sequence[str]) -> PairFiles:
     if len(plain) == len(paths) == 2:
         return PairFiles(source=(paths[0],), target=(paths[1],))
     return PairFiles(pairs=tuple(paths))
+
+
+def split_columns(given: Sequence[str]) -> tuple[list[str], ColumnSettings]:
+    """Return the files among some arguments, and what the settings among them say of their columns."""
+    named: dict[str, str] = {}
+    files = []
+    for argument in given:
+        key, equals, name = argument.partition("=")
+        if equals and name and key in COLUMNS:
+            named[COLUMNS[key]] = name
+        else:
+            files.append(argument)
+    return files, ColumnSettings(**named)
+
+
+def held_out_shares(choice: Choice, splits: Splits) -> dict[str, float]:
+    """Return which shares of the sources are kept apart for the splits that have no files."""
+    if "valid" in splits:
+        return {}
+    return {split: choice.held_out for split in ("valid", "test") if split not in splits}
+
+
+def count_held_out(survey: Survey, shares: Mapping[str, float]) -> dict[str, int]:
+    """Return how many of the pairs looked at are kept apart for each split; refuse too few to keep any."""
+    places = [held_out_for(pair.source, shares) for pair in survey.surveyed]
+    counts = {split: places.count(split) for split in shares}
+    lacking = [split for split in (*shares, "train") if split not in places]
+    if lacking:
+        raise UserError(
+            f"train: {survey.num_sources:,} different sources are too few to keep some apart, none is left for "
+            f"{' and '.join(lacking)}; give more pairs, or --valid and --test"
+        )
+    return counts
+
+
+def tell_held_out(counts: Mapping[str, int]) -> list[str]:
+    """Return how many pairs are kept apart, and whether that is enough to go by, a line each."""
+    if not counts:
+        return []
+    told = ", ".join(f"{count:,} for {split}" for split, count in counts.items())
+    few = [split for split, count in counts.items() if count < FEW_HELD_OUT]
+    warned = (
+        f"warning: scores on so few pairs as those of {' and '.join(few)} are chance; give more, or --valid and --test"
+    )
+    return [f"kept apart by a hash of the source: {told}", *[warned] * bool(few)]
 
 
 def tell_survey(survey: Survey, shared: Mapping[str, int]) -> list[str]:
@@ -108,13 +163,13 @@ def tell_choice(choice: Choice) -> list[str]:
     return [f"{name}: {_show(chosen)} ({chosen.why})" for name, chosen in told.items()]
 
 
-def recipe_text(name: str, survey: Survey, choice: Choice, splits: Splits) -> str:
+def recipe_text(
+    name: str, survey: Survey, choice: Choice, splits: Splits, columns: ColumnSettings | None = None
+) -> str:
     """Return a recipe with a comment for every choice."""
     width, critic = choice.hidden.value, min(128, int(str(choice.hidden.value)))
     rate = 0.002
-    held = {split: choice.held_out for split in ("valid", "test") if split not in splits}
-    if "valid" in splits:
-        held.pop("test", None)
+    held = held_out_shares(choice, splits)
     lines = [
         f"# Written by seqcritic init for {survey.num_pairs:,} pairs; change what you like, all settings are in",
         "# `seqcritic validate` of this file. Train by: seqcritic train FILE --out runs/NAME",
@@ -126,6 +181,8 @@ def recipe_text(name: str, survey: Survey, choice: Choice, splits: Splits) -> st
         "  task: translation",
         *(f"  {split}: {_flow(_files(files))}" for split, files in splits.items()),
     ]
+    if columns not in (None, ColumnSettings()):
+        lines.append(f"  columns: {_flow(columns.model_dump())}")
     if held:
         lines += [
             "  # Kept apart by a hash of the source, so that no source is on two sides.",

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqcritic.data.held_out import held_out_for
-from seqcritic.data.parallel import Pair, read_pairs
+from seqcritic.data.parallel import Pair, read_pairs, refuse_idle
 from seqcritic.data.words import split_words
 from seqcritic.errors import UserError
 from seqcritic.progress import Bar
-from seqcritic.settings.data import PairFiles
+from seqcritic.settings.data import ColumnSettings, PairFiles
 
 # More pairs than these are counted, but not looked at: they would tell nothing new.
 MOST_SURVEYED = 300_000
@@ -64,12 +64,12 @@ class Survey:
         return sum(pair.source in own for pair in others)
 
 
-def survey_files(files: PairFiles, key: str) -> Survey:
+def survey_files(files: PairFiles, key: str, columns: ColumnSettings | None = None) -> Survey:
     """Return what the pairs of some files look like; `key` is what a fault names."""
     read: list[Pair] = []
     num_pairs = 0
     with Bar("looking at the pairs", unit="pairs") as bar:
-        for pair in bar.over(read_pairs(files, key)):
+        for pair in bar.over(read_pairs(files, key, columns)):
             # Counted to the end, since sizes and schedule follow from how many there are.
             num_pairs += 1
             if len(read) < MOST_SURVEYED:
@@ -81,16 +81,14 @@ def survey_pairs(read: Sequence[Pair], num_pairs: int, key: str) -> Survey:
     """Return what pairs look like; of `num_pairs` those that were `read` are looked at."""
     full = [pair for pair in read if pair.source.strip() and pair.target.strip()]
     if not full:
-        raise UserError(f"{key}: no pair has both sides; each line is a source, a tab and its target")
+        place = f"{key}: {read[0].path}" if read else key
+        raise UserError(f"{place}: no pair has both sides; give each source its target")
+    refuse_idle(full, key)
     targets: dict[str, set[str]] = defaultdict(set)
     for pair in full:
         targets[pair.source].update(pair.targets)
     different = {(pair.source, pair.targets) for pair in full}
-    if len(targets) < 2:
-        raise UserError(f"{key}: all {num_pairs:,} pairs have the same source, {full[0].source!r}: nothing to learn")
     num_equal = sum(pair.source == pair.target for pair in full)
-    if num_equal == len(full):
-        raise UserError(f"{key}: source and target are the same in all {num_pairs:,} pairs: nothing to learn")
     # As valid is held out: a source that stands several times is unseen in all of its places.
     unseen = [held_out_for(pair.source, UNSEEN) == "valid" for pair in full]
     return Survey(

@@ -99,7 +99,10 @@ class FunctionScore(MeanOfSentences, TextScore):
             listed = None
         if listed is None or len(listed) != len(pairs):
             count = type(values).__name__ if listed is None else f"{len(listed)} numbers"
-            raise UserError(f"score function {name_of(self.function)} returned {count}, not a list of {len(pairs)}")
+            raise UserError(
+                f"score function {name_of(self.function)} returned {count}, not a list of {len(pairs)}; return "
+                "one number for each prediction"
+            )
         return [self._number(value, pair) for value, pair in zip(listed, pairs, strict=True)]
 
     def _try(self, pairs: list[ScoredPair], predictions: Any, references: Any, sources: Any) -> Any:
@@ -116,14 +119,16 @@ class FunctionScore(MeanOfSentences, TextScore):
         # Metrics of neural libraries return tensors of one number.
         value = value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
         if not isinstance(value, Real):
-            raise UserError(f"score function {name} returned {type(value).__name__}, not a number, {_tell([pair])}")
+            shape = f" of {value.numel()} numbers" if isinstance(value, torch.Tensor) else ""
+            told = f"returned {type(value).__name__}{shape}, not a number, {_tell([pair])}"
+            raise UserError(f"score function {name} {told}; return a float")
         try:
             number = float(value)
         # A whole number may be larger than any float.
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
-            raise NonFiniteError(f"score function {name} returned {number} {_tell([pair])}")
+            raise NonFiniteError(f"score function {name} returned {number} {_tell([pair])}; return a finite number")
         return number
 
 
