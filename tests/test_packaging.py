@@ -36,5 +36,7 @@ def test_one_version():
     told = dict(re.findall(r"^([\w-]+): (\S+)$", citation, re.MULTILINE))
     assert told["version"] == PROJECT["version"]
     newest, *_ = re.findall(r"^## (.+)$", changes, re.MULTILINE)
-    assert newest == f"{told['version']} - {told['date-released']}"
+    released = f"- {told['date-released']}" if "date-released" in told else "(unreleased)"
+    assert newest == f"{told['version'].removesuffix('.dev0')} {released}"
+    assert ("date-released" in told) != told["version"].endswith(".dev0")
     assert "Development Status :: 4 - Beta" in PROJECT["classifiers"]
