@@ -121,7 +121,7 @@ def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
     for own, their in compress(pairs, large):
         # Piece by piece: what was multiplied is still in the processor's cache when it is added to.
         rows = max(1, AT_ONCE * len(own) // own.numel())
-        for part, other in zip(own.split(rows), their.split(rows), strict=True):
+        for part, other in zip(torch.split(own, rows), torch.split(their, rows), strict=True):
             part.mul_(1 - rate).add_(other, alpha=rate)
     for own, their in zip(target.buffers(), online.buffers(), strict=True):
         own.copy_(their)

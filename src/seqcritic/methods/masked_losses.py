@@ -62,8 +62,10 @@ def log_probabilities(logits: Packed) -> Packed:
 
 
 def divergences(logits: Packed, log_others: Packed) -> Tensor:
-    """KL(p ‖ p_0) = −(Σ_a p(a) log p_0(a) + H(p)) from logits of p and constants log p_0."""
-    return -soft_values(logits, Values(log_others), 1.0)
+    """KL(p ‖ p_0) = −(Σ_a p(a) log p_0(a) + H(p)) from logits of p and constants log p_0, which are overwritten."""
+    if plain_loops():
+        return -soft_values(logits, Values(log_others), 1.0)
+    return -logits.spread(fused_ops.soft_values(logits.rows, logits.align(log_others), 1.0, overwrites=True))
 
 
 def expected_values(probabilities: Packed, values: Values) -> Tensor:
