@@ -70,6 +70,27 @@ def test_target_copies_average_weights_and_copy_buffers():
     assert torch.equal(target.num_batches_tracked, torch.tensor(1))
 
 
+@pytest.mark.parametrize("shape", [(3, 1), (70, 7), (1, 300), (11, 5, 9)])
+def test_large_weights_are_followed_piece_by_piece_to_the_same_bits(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("seqcritic.contracts.networks.AT_ONCE", 50)
+    generator = torch.Generator().manual_seed(0)
+    target, online = nn.ParameterList(), nn.ParameterList()
+    for module in (target, online):
+        # A small weight beside it, and one whose rows are not next to each other in memory.
+        large, other = torch.randn(2, *shape, generator=generator)
+        module.extend(nn.Parameter(each) for each in (large.clone(), large[:1, :1].clone(), other.transpose(0, 1)))
+    expected = [(1 - 0.3) * own + 0.3 * their for own, their in zip(target, online, strict=True)]
+    whole = [own.detach().clone() for own in target]
+    for own, their in zip(whole, online, strict=True):
+        own.mul_(1 - 0.3).add_(their.detach(), alpha=0.3)
+    polyak_update(target, online, 0.3)
+    for found, exact, near in zip(target, whole, expected, strict=True):
+        assert torch.equal(found, exact)
+        torch.testing.assert_close(found, near)
+
+
 def test_copies_of_a_method_follow_at_their_rates_and_a_frozen_one_stays(anchored: str):
     settings = make_settings(anchored)
     learner = recipe_learner(settings, NUM_TOKENS, NUM_TOKENS, SCORE)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from seqcritic.contracts.batch import pad
 from seqcritic.decoding.sampling import sample
@@ -100,6 +102,51 @@ def test_expected_values_find_the_rows_of_another_order():
     other = Packed(rows.rows[turned], rows.positions[turned], rows.shape)
     expected = torch.where(MASK, losses.expected_values(probabilities, VALUES), 0.0)
     assert torch.allclose(masked_losses.expected_values(other, Values(packed(VALUES))), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("num_rows", [1, 7, 64])
+def test_products_summed_some_rows_at_a_time_are_the_same_numbers(num_rows: int, monkeypatch: pytest.MonkeyPatch):
+    logits, values = torch.randn(2, num_rows, 900, generator=torch.Generator().manual_seed(2))
+    before = values.clone()
+    together = fused_ops.soft_values(logits, values, 0.7)
+    monkeypatch.setattr(fused_ops, "AT_ONCE", 2 * 900)
+    assert torch.equal(fused_ops.soft_values(logits, values, 0.7), together)
+    assert torch.equal(values, before)
+    assert torch.equal(fused_ops.soft_values(logits, values, 0.7, overwrites=True), together)
+
+
+class Held(TorchDispatchMode):
+    """Finds the most bytes that tensors made in it hold at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most, self._alive = 0, dict[int, tuple[StorageWeakRef, int]]()
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        """Run an operation and look at what there is."""
+        made = function(*arguments, **(named or {}))
+        if isinstance(made, Tensor):
+            storage = made.untyped_storage()
+            self._alive[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+        self._alive = {key: each for key, each in self._alive.items() if not each[0].expired()}
+        self.most = max(self.most, sum(size for _, size in self._alive.values()))
+        return made
+
+
+def test_a_divergence_holds_two_tensors_as_large_as_the_logits(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(fused_ops, "AT_ONCE", 1000)
+    num_tokens, size = int(MASK.sum()), 4000
+    logits, others = torch.randn(2, num_tokens, size, generator=torch.Generator().manual_seed(3))
+    rows = packed(torch.zeros(*MASK.shape, 1))
+    log_others = rows._replace(rows=torch.log_softmax(others, dim=1))
+    before = log_others.rows.clone()
+    with Held() as held:
+        found = masked_losses.divergences(rows._replace(rows=logits.requires_grad_()), log_others)
+    assert 2 <= held.most / (4 * num_tokens * size) < 2.5, "p, and log p_0, whose place is taken by its difference"
+    expected = losses.divergences(torch.log_softmax(logits, dim=1), before)
+    torch.testing.assert_close(rows.take(found), expected)
 
 
 @pytest.mark.parametrize("output_layer", [{}, {"output_width": 3}, {"tied": True}], ids=["own", "projected", "tied"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TypeVar
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 
 from seqcritic.contracts.actor import Actor
 from seqcritic.contracts.critic import Critic
+
+AT_ONCE = 1 << 17  # numbers of a weight that a copy follows at once
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -109,8 +112,18 @@ def polyak_update(target: nn.Module, online: nn.Module, rate: float) -> None:
     Buffers, such as running means or tables, are copied as they are.
     """
     ours, theirs = trained_weights(target), trained_weights(online)  # in one order: the target is a copy
-    # All weights in two calls: one by one, small tensors would cost more in calls than in arithmetic.
-    torch._foreach_mul_(ours, 1 - rate)
-    torch._foreach_add_(ours, theirs, alpha=rate)
+    # What is spread over processes is of a type of its own, and cut already.
+    large = [each.numel() > AT_ONCE and type(each) in (Tensor, nn.Parameter) for each in ours]
+    pairs = list(zip(ours, theirs, strict=True))
+    few = [pair for pair, is_large in zip(pairs, large, strict=True) if not is_large]
+    if few:
+        # All small weights in two calls: one by one they would cost more in calls than in arithmetic.
+        torch._foreach_mul_([own for own, _ in few], 1 - rate)
+        torch._foreach_add_([own for own, _ in few], [their for _, their in few], alpha=rate)
+    for own, their in compress(pairs, large):
+        # Piece by piece: what was multiplied is still in the processor's cache when it is added to.
+        rows = max(1, AT_ONCE * len(own) // own.numel())
+        for part, other in zip(torch.split(own, rows), torch.split(their, rows), strict=True):
+            part.mul_(1 - rate).add_(other, alpha=rate)
     for own, their in zip(target.buffers(), online.buffers(), strict=True):
         own.copy_(their)

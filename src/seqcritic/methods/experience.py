@@ -44,7 +44,7 @@ class Scored:
     actor: Actor
     features: Packed  # [N, F], of tokens [B·M, T]
     states: Tensor  # [B·M, T, H], detached
-    reference_logits: Packed | None = None  # [N', V], of references [B, U]
+    reference_logits: Packed | None = None  # [N', V], of references [B, U], where they were asked for
     reference_log_probabilities: Tensor | None = None  # [B, U], log p(y_t | Y_1..t-1), 0 on padding
     likelihood: LikelihoodTerm | None = None
     compared: Compared  # with the anchor, where there is one
@@ -228,7 +228,8 @@ def score_beside_references(
         actor=actor,
         features=features.part(0, num_sequences, num_steps),
         states=states[:num_sequences, :num_steps].detach(),
-        reference_logits=reference_logits,
+        # As large as all else together: where only the likelihood term needs them, they are gone when it is made.
+        reference_logits=reference_logits if references else None,
         reference_log_probabilities=reference_log_probabilities,
         likelihood=likelihood,
         anchor=terms.anchor,

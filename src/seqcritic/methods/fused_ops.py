@@ -22,6 +22,7 @@ Shapes: N tokens, V vocabulary, C columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -30,12 +31,25 @@ from torch.autograd.function import once_differentiable
 
 from seqcritic.models.products import are_narrow, factor_of, multiply_transposed
 
+AT_ONCE = 1 << 20  # numbers of what is needed for a moment only: 4 MB, which stay in a processor's cache
+
 
 def _normalisers(logits: Tensor, probabilities: Tensor) -> Tensor:
     """log Σ_a exp logit_a, [N, 1], as logit_a − log p_a of the likeliest token; logits and probabilities are [N, V]."""
     # Softmax has subtracted the largest logit already, so its own probability is the one that cannot have underflowed:
     # no second pass over [N, V] for a logsumexp.
     return logits.amax(dim=1, keepdim=True) - probabilities.amax(dim=1, keepdim=True).log()
+
+
+def _sums_of_products(left: Tensor, right: Tensor) -> Tensor:
+    """Σ_a left_a right_a, [N], of [N, V] both: some rows at a time, since all products together are another [N, V]."""
+    return torch.cat([torch.linalg.vecdot(ours, theirs) for ours, theirs in _some_rows(left, right)])
+
+
+def _some_rows(whole: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Yield so many rows of [N, V], and of others [N, …], that they are a moment's work."""
+    some = max(1, AT_ONCE // whole.shape[1])
+    yield from zip(*(torch.split(each, some) for each in (whole, *others)), strict=True)
 
 
 def _log_probability_gradient(probabilities: Tensor, tokens: Tensor, by_chosen: Tensor) -> Tensor:
@@ -94,24 +108,28 @@ class SoftValues(torch.autograd.Function):
     """Σ_a p_a (Q_a − τ log p_a), the values being constants."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, values: Tensor, temperature: float) -> Tensor:
-        """Return [N] for logits and values [N, V]."""
+    def forward(ctx: Any, logits: Tensor, values: Tensor, temperature: float, overwrites: bool) -> Tensor:
+        """Return [N] for logits and values [N, V]; with a temperature it may overwrite the values."""
         probabilities = torch.softmax(logits, dim=1)
         # Without a temperature, as in the paper, no log-probability is needed and nothing of the size of V is added.
         worth = values
         if temperature:
-            worth = values - temperature * (logits - _normalisers(logits, probabilities))
-        expected: Tensor = torch.linalg.vecdot(probabilities, worth)
+            worth = values if overwrites else torch.empty_like(values)
+            # Some rows at a time, into one tensor or none: three more [N, V] would be the peak of an update's memory.
+            normalisers = _normalisers(logits, probabilities)
+            for part, normaliser, value, place in _some_rows(logits, normalisers, values, worth):
+                torch.add(value, (part - normaliser).mul_(-temperature), out=place)
+        expected = _sums_of_products(probabilities, worth)
         ctx.save_for_backward(probabilities, worth, expected)
         return expected
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_expected: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, by_expected: Tensor) -> tuple[Tensor, None, None, None]:
         """Return the gradient of the logits."""
         probabilities, worth, expected = ctx.saved_tensors
         # τ log p depends on the logits too, but Σ_a p_a d log p_a = 0: `worth` may be treated as a constant.
-        return (worth - expected[:, None]).mul_(probabilities).mul_(by_expected[:, None]), None, None
+        return (worth - expected[:, None]).mul_(probabilities).mul_(by_expected[:, None]), None, None, None
 
 
 class ColumnValues(torch.autograd.Function):
@@ -190,9 +208,9 @@ def known_log_probabilities(
     return result
 
 
-def soft_values(logits: Tensor, values: Tensor, temperature: float) -> Tensor:
+def soft_values(logits: Tensor, values: Tensor, temperature: float, overwrites: bool = False) -> Tensor:
     """Return Σ_a p_a (Q_a − τ log p_a), [N]; see SoftValues."""
-    result: Tensor = SoftValues.apply(logits, values, temperature)  # type: ignore[no-untyped-call]
+    result: Tensor = SoftValues.apply(logits, values, temperature, overwrites)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -60,22 +60,30 @@ def soft_values(logits: Packed, values: Values, temperature: float = 0.0) -> Ten
     return logits.spread(fused_ops.soft_values(rows, constants, temperature))
 
 
-def divergences(logits: Packed, others: Packed) -> Tensor:
-    """KL(p ‖ p_0) = −(Σ_a p(a) log p_0(a) + H(p)) from the logits of both, those of p_0 being constants."""
-    log_others = torch.log_softmax(others.rows, dim=1)
+def log_probabilities(logits: Packed) -> Packed:
+    """log p(a) of all tokens."""
+    return logits._replace(rows=torch.log_softmax(logits.rows, dim=1))
+
+
+def divergences(logits: Packed, log_others: Packed) -> Tensor:
+    """KL(p ‖ p_0) = −(Σ_a p(a) log p_0(a) + H(p)) from logits of p and constants log p_0, which are overwritten."""
     # Minus the soft value of Q = log p_0 at τ = 1: the fused sum serves, and its gradient by hand.
-    return -soft_values(logits, Values(others._replace(rows=log_others)), 1.0)
+    if plain_loops():
+        return -soft_values(logits, Values(log_others), 1.0)
+    return -logits.spread(fused_ops.soft_values(logits.rows, logits.align(log_others), 1.0, overwrites=True))
 
 
 def expected_values(probabilities: Packed, values: Values) -> Tensor:
     """Σ_a p(a) Q(a), of constants alone."""
     packed, columns = values.packed, values.columns
-    rows, of_tokens = packed.rows, packed.align(probabilities)
+    rows = packed.rows
     if columns is None:
-        return packed.spread(losses.expected_values(of_tokens, rows))
+        return packed.spread(losses.expected_values(packed.align(probabilities), rows))
+    # First the columns, then their order: the other way round all [N, V] would be copied.
+    of_columns = packed.align(probabilities._replace(rows=probabilities.rows.index_select(1, columns.ids)))
     # Σ_c p(c) Q(c) + (1 − Σ_c p(c)) ρ, of differences to ρ, the rest, as in fused_ops.py
     rest = rows[:, -1]
-    above_rest = losses.expected_values(of_tokens.index_select(1, columns.ids), rows[:, :-1] - rest[:, None])
+    above_rest = losses.expected_values(of_columns, rows[:, :-1] - rest[:, None])
     return packed.spread(rest + above_rest)
 
 

@@ -23,7 +23,7 @@ from seqcritic.contracts.actor import Actor, Masks, Memory
 from seqcritic.contracts.batch import Batch
 from seqcritic.contracts.networks import Networks
 from seqcritic.methods.losses import mean_over_sequences
-from seqcritic.methods.masked_losses import divergences, smoothed_loss
+from seqcritic.methods.masked_losses import divergences, log_probabilities, smoothed_loss
 from seqcritic.settings.methods import MethodSettings
 from seqcritic.tensors import rows as rows_of
 from seqcritic.tensors.packed import Packed
@@ -62,7 +62,8 @@ class Anchored:
             # M sequences of an example stand in a row; the anchor has read its source once for all of them.
             memory = rows_of.repeat(self.memory, len(tokens) // self.num_examples)
             features, _ = self.actor.features(memory, tokens, mask)
-            of_anchor = self.actor.logits_of(features)
+            # Its logits have no name here: they are gone before the divergence makes more of their size.
+            of_anchor = log_probabilities(self.actor.logits_of(features))
         return mean_over_sequences(divergences(logits, of_anchor), mask)
 
 

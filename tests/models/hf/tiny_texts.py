@@ -70,3 +70,16 @@ def write_pairs(folder: Path) -> list[str]:
         path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
         overrides.append(f"data.{split}.pairs={path}")
     return overrides
+
+
+def recipe_of(family: str, tmp_path: Path, *more: str) -> list[str]:
+    """Return a recipe for a recurrent actor with what makes it one for a pretrained actor."""
+    folder = tmp_path / "pretrained"
+    if not folder.exists():
+        make_folder(family, folder)
+    phases = [f"phases.{phase}.{key}" for phase in ("actor", "critic", "train") for key in ("updates=5",)]
+    sizes = [f"critic.{name}=8" for name in ("embedding", "hidden", "attention")]
+    usual = ["data.maximum_length=20", "data.valid_size=8", "training.batch=8", "training.evaluate_every=5"]
+    template = [f'actor.template="{template_of(family)}"'] if template_of(family) else []
+    named = [f"actor.pretrained={folder}", "score.name=bleu", "training.checkpoint_seconds=0", "threads=1"]
+    return ["tatoeba-de-en", *phases, *sizes, *usual, *template, *named, *write_pairs(tmp_path), *more]

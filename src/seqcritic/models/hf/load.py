@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -25,6 +26,7 @@ from seqcritic.models.hf.settings import HuggingFaceSettings
 
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 WEIGHTS = "*.safetensors"
+TOKENIZERS = ("tokenizer*", "vocab*", "*.model", "*.spm")
 
 
 def load_configs(settings: HuggingFaceSettings) -> tuple[Any, Any]:
@@ -42,6 +44,10 @@ def load_tokenizer(settings: HuggingFaceSettings) -> Any:
     """Return the model's tokenizer, of Whisper its processor: feature extractor and tokenizer."""
     place, setting = settings.tokenizer or settings.pretrained, "tokenizer" if settings.tokenizer else "pretrained"
     hears = load_configs(settings)[0].model_type == WHISPER
+    folder = Path(place)
+    # The library would make one that knows no words, without saying so.
+    if folder.is_dir() and not any(next(folder.glob(pattern), None) for pattern in TOKENIZERS):
+        raise UserError(f"actor.{setting}: {place} has no tokenizer; give actor.tokenizer=FOLDER_OR_NAME")
     return _load((WhisperProcessor if hears else AutoTokenizer).from_pretrained, place, f"actor.{setting}")
 
 
@@ -73,7 +79,7 @@ def require_safetensors(place: str) -> None:
 def _load(load: Callable[..., Any], place: str, setting: str, **options: Any) -> Any:
     try:
         return load(place, **options)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         if not Path(place).is_dir() and (place.startswith((".", "/")) or place.count("/") > 1):
             raise UserError(f"{setting}: no folder {place}; give the folder of the model, or its name") from None
         # The library's errors are paragraphs with links; the first words tell.

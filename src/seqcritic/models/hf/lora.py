@@ -22,7 +22,9 @@ try:
 except ImportError:
     raise UserError("actor.lora needs the extra 'hf': pip install 'seqcritic[hf]'") from None
 
-USUAL = {"whisper": ("q_proj", "v_proj")}  # beyond the models that peft itself has usual layers for
+KIN_OF_BART = ("marian", "mbart", "m2m_100", "pegasus", "whisper")
+# Beyond the models that peft itself has usual layers for, BART among them: the same ones of its kin.
+USUAL = dict.fromkeys(KIN_OF_BART, ("q_proj", "v_proj"))
 
 
 def add_adapters(model: Any, settings: LoraSettings, generator: torch.Generator, frozen: Iterable[str] = ()) -> None:
@@ -47,7 +49,7 @@ def add_adapters(model: Any, settings: LoraSettings, generator: torch.Generator,
     except ValueError as error:
         names = sorted({name.rpartition(".")[2] for name, each in model.named_modules() if isinstance(each, nn.Linear)})
         fault = f"no layer of the model is called '{', '.join(targets)}'" if targets else "none are usual for the model"
-        raise UserError(f"actor.lora.targets: {fault}; its linear layers: {', '.join(names)}") from error
+        raise UserError(f"actor.lora.targets: {fault}; name some of its linear layers: {', '.join(names)}") from error
 
 
 def _names_in(model: nn.Module, part: nn.Module) -> list[str]:
