@@ -20,7 +20,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(label, dropout, marks=[pytest.mark.slow] if slow else [])
 
 
-@pytest.mark.parametrize(("label", "dropout"), cases())
+@pytest.mark.parametrize(("label", "dropout"), list(cases()))
 def test_the_trajectory_is_what_it_was(label: str, dropout: float):
     expected = json.loads(golden.path_of(label, dropout).read_text(encoding="utf-8"))
     assert len(expected["updates"]) >= 40
