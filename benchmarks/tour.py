@@ -4,7 +4,8 @@
 
 Runs the commands as they stand in the README, one after the other, in a folder that must be new or empty, with one
 thread a process (`compare` and `ablate` have two processes side by side where there are two cores). Prints a table for
-Markdown: wall-clock seconds, and the most resident memory that a single process of the command had. `--short` changes
+Markdown: wall-clock seconds, and the most resident memory that a single process of the command had; and the README's
+commands with these figures in their comments, to be put in their place. `--short` changes
 settings so that the whole takes a minute or two: it shows that the tour works, its figures mean nothing.
 """
 
@@ -17,7 +18,7 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ PHASES = {"actor": 30, "critic": 10, "train": 10}
 TRAINING = " ".join(f"phases.{phase}.updates={updates}" for phase, updates in PHASES.items())
 SHORT = {
     **dict.fromkeys(("train", "compare", "ablate"), f"{TRAINING} training.evaluate_every=10 data.valid_size=20"),
-    "diagnose": "--examples 4 --draws 20",
+    "diagnose": "--examples 4 --draws 40",
 }
 """What is added to a command, by its name, to have it done soon."""
 
@@ -43,14 +44,31 @@ class Cost:
     megabytes: float
 
 
-def tour_commands(readme: str) -> list[str]:
-    """Return the commands of the tour, without what is said of them."""
+def tour_block(readme: str) -> str:
+    """Return the tour's commands as they stand in the README, with what is said of them."""
     block = re.search(rf"^{HEADING}\n+```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
     if block is None:
         raise SystemExit(f"README.md has no commands under '{HEADING}'")
-    lines = block[1].replace("\\\n", " ").splitlines()
-    commands = [re.sub(r"\s+#.*$", "", line).strip() for line in lines if not line.startswith("#")]
-    return [command for command in commands if "seqcritic " in command]
+    return block[1]
+
+
+def tour_commands(block: str) -> list[str]:
+    """Return the commands of the tour, without what is said of them; one stands on one line."""
+    lines = [line.partition(" #")[0].strip() for line in block.splitlines() if not line.startswith("#")]
+    return [line for line in lines if "seqcritic " in line]
+
+
+def with_figures(block: str, costs: list[Cost]) -> str:
+    """Return the block with what each command took in its comment, in the place of older figures."""
+    found = {cost.command: ", ".join(cells(cost)) for cost in costs}
+    lines = []
+    for line in block.splitlines():
+        command, _, comment = line.partition(" #")
+        if command.strip() in found:
+            comment = re.sub(r"^[\d.]+ (s|min), [\d,]+ MB(; )?", "", comment.strip())
+            line = f"{command.rstrip()}  # {'; '.join(filter(None, (found[command.strip()], comment)))}"
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def shortened(command: str) -> str:
@@ -89,17 +107,15 @@ def measure(command: str, folder: Path) -> Cost:
 
 def table(costs: list[Cost]) -> str:
     """Return the costs as a table for Markdown."""
-    rows = [f"| `{cost.command.replace('|', chr(92) + '|')}` | {told(cost)} |" for cost in costs]
+    rows = [f"| `{cost.command.replace('|', chr(92) + '|')}` | {' | '.join(cells(cost))} |" for cost in costs]
     return "\n".join(["| command | time | memory |", "|---|---:|---:|", *rows])
 
 
-def told(cost: Cost) -> str:
-    """Return the two cells of a command: time, and memory."""
+def cells(cost: Cost) -> tuple[str, str]:
+    """Return time and memory of a command as people read them."""
     seconds = cost.seconds
-    time_taken = (
-        f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-    )
-    return f"{time_taken} | {cost.megabytes:,.0f} MB"
+    taken = f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    return taken, f"{cost.megabytes:,.0f} MB"
 
 
 def main() -> int:
@@ -112,20 +128,21 @@ def main() -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     if any(options.folder.iterdir()):
         raise SystemExit(f"{options.folder} is not empty: a run that is there would be resumed, and cost nothing")
-    commands = tour_commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    block = tour_block((ROOT / "README.md").read_text(encoding="utf-8"))
     load, costs = OtherLoad(), []
-    for command in commands:
-        costs.append(measure(shortened(command) if options.short else command, options.folder))
-        print(f"{told(costs[-1]).replace(' | ', ', ')}: {command}", file=sys.stderr, flush=True)
+    for command in tour_commands(block):
+        found = measure(shortened(command) if options.short else command, options.folder)
+        costs.append(replace(found, command=command))
+        print(f"{', '.join(cells(found))}: {found.command}", file=sys.stderr, flush=True)
     others = load.cores()
     machine: dict[str, Any] = {**describe(), "threads": 1, "other_load_cores": others}
     print(table(costs))
-    print(f"\nmachine: {json.dumps(machine)}")
+    print(f"\n{with_figures(block, costs)}\n\nmachine: {json.dumps(machine)}")
     if told_load := warning(others):
         print(told_load, file=sys.stderr)
     if options.out is not None:
-        found = {"short": options.short, "machine": machine, "commands": [asdict(cost) for cost in costs]}
-        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        written = {"short": options.short, "machine": machine, "commands": [asdict(cost) for cost in costs]}
+        options.out.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

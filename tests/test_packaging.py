@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -20,6 +21,16 @@ def test_extras_that_are_advised_exist():
     }
     assert {"hf", "rouge", "prepare", "ray"} <= {name for name, _ in advised}
     assert [pair for pair in sorted(advised) if pair[0] not in PROJECT["optional-dependencies"]] == []
+
+
+def test_messages_name_no_file_that_an_installed_package_lacks():
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            raised = isinstance(node, ast.Call) and ast.unparse(node.func) in ("UserError", "_require", "complain")
+            helped = isinstance(node, ast.keyword) and node.arg == "help"
+            if raised or helped:
+                told = ast.unparse(node)
+                assert not re.search(r"\b(docs|benchmarks|contracts)/", told), f"{path.name}: {told}"
 
 
 def test_every_tracker_and_cluster_has_its_extra():

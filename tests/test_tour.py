@@ -18,7 +18,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
 def test_all_commands_of_the_tour_are_found_and_their_short_forms_are_accepted():
-    commands = tour.tour_commands(README)
+    commands = tour.tour_commands(tour.tour_block(README))
     names = []
     for command in commands:
         _, _, given = tour.shortened(command).rpartition("seqcritic ")
@@ -63,6 +63,20 @@ def test_what_a_command_takes(tmp_path: Path):
     command = [sys.executable, "-c", MEASURING]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_figures_stand_in_the_comments_and_take_the_place_of_older_ones():
+    block = "# first\nseqcritic recipes\nseqcritic models   # 3 min, 1,002 MB; what there is\nother  # thing\n"
+    costs = [tour.Cost("seqcritic recipes", 2.04, 36), tour.Cost("seqcritic models", 11.6, 1024)]
+    once = tour.with_figures(block, costs)
+    assert once.splitlines() == [
+        "# first",
+        "seqcritic recipes  # 2.0 s, 36 MB",
+        "seqcritic models  # 12 s, 1,024 MB; what there is",
+        "other  # thing",
+    ]
+    assert tour.with_figures(once, costs) == once
+    assert tour.tour_commands(once) == [cost.command for cost in costs]
 
 
 def test_a_command_that_fails_ends_the_tour_with_what_it_said(tmp_path: Path):

@@ -62,11 +62,12 @@ def _require_one_process(command: str) -> None:
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse, and take overrides wherever they stand: argparse alone loses those that follow an option."""
     options, rest = parser.parse_known_args(arguments)
-    strange = [text for text in rest if text.startswith("-") or "overrides" not in options]
+    listed = {"init": "pairs", "report": "runs"}.get(options.command, "overrides")
+    strange = [text for text in rest if text.startswith("-") or listed not in options]
     if strange:
         parser.error(f"unrecognized arguments: {' '.join(strange)}")
     if rest:
-        options.overrides = [*options.overrides, *rest]
+        setattr(options, listed, [*getattr(options, listed), *rest])
     return options
 
 
@@ -139,7 +140,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     compare.add_argument(
         "--methods",
         metavar="A,B,...",
-        help="as in docs/methods, or all; +likelihood mixes the likelihood in, as in actor-critic+likelihood or "
+        help="names of methods, or all; +likelihood mixes the likelihood in, as in actor-critic+likelihood or "
         "all+likelihood (default: the recipe's compare.methods, or none where --row is given)",
     )
     compare.add_argument(
@@ -292,7 +293,7 @@ def _add_ablate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     ablate.add_argument(
         "--rows",
         metavar="A,B,...",
-        help="some of the rows, as gamma_phi=1, or all of one kind, as gamma_phi (default: all; docs/ablation.md)",
+        help="some of the rows, as gamma_phi=1, or all of one kind, as gamma_phi (default: all)",
     )
     ablate.add_argument("--seeds", type=up_to(MOST_SEEDS), default=1, metavar="N", help="how many seeds (default 1)")
     ablate.add_argument("--out", metavar="DIR", help="folder of the ablation (default: runs/ablate-RECIPE)")

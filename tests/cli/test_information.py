@@ -10,6 +10,7 @@ from importlib.metadata import version
 import pytest
 import yaml
 
+from seqcritic import cli
 from seqcritic.cli import main
 from seqcritic.settings.io import load_recipe, recipe_names, settings_from
 from support import command_line, quiet_environment, run
@@ -113,3 +114,15 @@ def test_overrides_may_follow_options(capsys: pytest.CaptureFixture[str]):
     refused = run("train", "demo", "seed=1", "--out", "nowhere", "data.nois=1", "seed=2")
     assert refused.returncode == 2
     assert refused.stderr == "seqcritic: unknown setting 'data.nois' (did you mean 'data.noise'?)\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "listed", "expected"),
+    [
+        ("report a --out page.md data.test=t", "runs", ["a", "data.test=t"]),
+        ("init a.csv --out r.yaml data.columns.source=s", "pairs", ["a.csv", "data.columns.source=s"]),
+        ("train demo --out run seed=2", "overrides", ["seed=2"]),
+    ],
+)
+def test_settings_may_follow_an_option(given: str, listed: str, expected: list[str]):
+    assert getattr(cli._parse(cli.build_parser(), given.split()), listed) == expected

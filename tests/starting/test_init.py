@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import accumulate
 from pathlib import Path
@@ -116,7 +117,17 @@ def test_what_is_counted():
     survey = surveyed([("a b", "x"), ("a b", "x"), ("a b", "y"), ("c", "c"), ("", "z"), ("d", " ")])
     assert (survey.num_pairs, survey.num_sources, survey.num_empty) == (6, 2, 2)
     assert (survey.num_repeated, survey.num_with_several, survey.num_equal) == (1, 1, 1)
+    assert survey.num_scattered == 1
     assert survey.num_shared([Pair("c", "q", "x", 1), Pair("e", "q", "x", 2)]) == 1
+
+
+def test_lists_of_targets_are_not_told_to_become_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "pairs.jsonl"
+    rows = [{"source": source, "target": [target, f"{target} X"]} for source, target in words_and_phonemes(300)]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    assert main(["init", str(path), "--out", str(tmp_path / "recipe.yaml")]) == 0
+    told = capsys.readouterr().out
+    assert f"\n{len(rows)} sources have several targets\n" in told
 
 
 def test_words_where_they_cover_the_text_and_subwords_where_not():
@@ -192,7 +203,8 @@ def test_columns_of_other_names_are_read_and_stand_in_the_recipe(tmp_path: Path,
     assert main(["init", str(path), "--out", str(out)]) == 2
     assert "no field 'source', only spelt, said; name the fields by data.columns.source" in capsys.readouterr().err
     named = ["data.columns.source=spelt", "data.columns.target=said"]
-    assert main(["init", str(path), *named, "--out", str(out)]) == 0
+    assert main(["init", str(path), "--valid", str(path), *named, "--out", str(tmp_path / "valid.yaml")]) == 0
+    assert main(["init", str(path), "--out", str(out), *named]) == 0
     settings = load_recipe(out)
     assert settings.data.columns.model_dump() == {"source": "spelt", "target": "said"}
     assert settings.data.target_tokens.kind == "whitespace"

@@ -111,11 +111,11 @@ def diagnose(
     found: list[Diagnosis | DiagnosisInput]
     if isinstance(subject, Actor):
         if not isinstance(critic, Critic | StateValues):
-            raise UserError(
-                f"critic: {type(critic).__name__} is neither a Critic nor a StateValues (docs/diagnosis.md)"
-            )
+            raise UserError(f"critic: {type(critic).__name__} is neither a Critic nor a StateValues")
         if score is None or examples is None:
-            raise UserError("diagnose of an actor needs critic, score and examples (docs/diagnosis.md)")
+            raise UserError(
+                "diagnose of an actor needs critic, score and examples: diagnose(actor, critic=…, score=…, examples=…)"
+            )
         given = Subject(subject, critic, choose_score(score, codec), shaping, gae_lambda)
         found = [compose_diagnosis_input(given, examples, num_examples, codec, label, seed)]
     else:

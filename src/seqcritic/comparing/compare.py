@@ -141,7 +141,7 @@ def _require_described(settings: Settings) -> None:
         if kind == OBJECT:
             raise UserError(
                 f"{name}: compare trains in processes of their own, which cannot be given an object; name a class or "
-                "function of a module that can be imported (docs/own), or train the runs by Trainer and give what it "
+                "function of a module that can be imported, or train the runs by Trainer and give what it "
                 "returns to compare_runs"
             )
 

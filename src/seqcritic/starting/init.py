@@ -42,18 +42,21 @@ def init(
     """Write a recipe for pairs; return what was seen and chosen, a line each, and where the recipe is.
 
     `pairs`, and `valid` and `test` if there are any, are files with both sides (.tsv, .csv, .jsonl, .parquet),
-    or two, source and target, line by line. Where their columns have other names, `pairs` has
-    `data.columns.source=NAME` and `data.columns.target=NAME` too. A file that is there is never overwritten.
+    or two, source and target, line by line. Where their columns have other names, `data.columns.source=NAME` and
+    `data.columns.target=NAME` stand among them. A file that is there is never overwritten.
     """
     set_up_logging()
     target = Path(out)
     # Told first, before pairs are looked at for minutes.
     if target.exists():
         raise UserError(f"--out: {target} exists; remove it or give another name")
-    files, columns = split_columns(pairs)
-    if not files:
+    columns = columns_of([*pairs, *valid, *test])
+    given = {
+        split: [path for path in paths if path.partition("=")[0] not in COLUMNS]
+        for split, paths in {"train": pairs, "valid": valid, "test": test}.items()
+    }
+    if not given["train"]:
         raise UserError("init: name at least one file of pairs")
-    given = {"train": files, "valid": valid, "test": test}
     splits = {split: files_of(paths) for split, paths in given.items() if paths}
     survey = survey_files(splits["train"], "train", columns)
     others = {split: files for split, files in splits.items() if split != "train"}
@@ -81,17 +84,10 @@ def files_of(paths: Sequence[str]) -> PairFiles:
     return PairFiles(pairs=tuple(paths))
 
 
-def split_columns(given: Sequence[str]) -> tuple[list[str], ColumnSettings]:
-    """Return the files among some arguments, and what the settings among them say of their columns."""
-    named: dict[str, str] = {}
-    files = []
-    for argument in given:
-        key, equals, name = argument.partition("=")
-        if equals and name and key in COLUMNS:
-            named[COLUMNS[key]] = name
-        else:
-            files.append(argument)
-    return files, ColumnSettings(**named)
+def columns_of(given: Sequence[str]) -> ColumnSettings:
+    """Return what the settings among some arguments say of the columns."""
+    named = {COLUMNS[key]: name for key, _, name in (each.partition("=") for each in given) if key in COLUMNS and name}
+    return ColumnSettings(**named)
 
 
 def held_out_shares(choice: Choice, splits: Splits) -> dict[str, float]:
@@ -137,10 +133,9 @@ def tell_survey(survey: Survey, shared: Mapping[str, int]) -> list[str]:
     }
     lines += [f"{count:,} of the pairs {what}" for what, count in counts.items() if count]
     if survey.num_with_several:
-        lines.append(
-            f"{survey.num_with_several:,} sources have several targets; a .jsonl file with a list of them in one "
-            '"target" lets scores know all'
-        )
+        lists = 'a .jsonl file with a list of them in one "target" lets scores know all'
+        advice = f"; {survey.num_scattered:,} of them in several pairs: {lists}" if survey.num_scattered else ""
+        lines.append(f"{survey.num_with_several:,} sources have several targets{advice}")
     lines += [
         f"warning: {count:,} pairs of {split} have a source that is trained on; its score will be too good"
         for split, count in shared.items()

@@ -51,6 +51,8 @@ class Survey:
     """Pairs that stand before, word for word."""
     num_with_several: int
     """Sources with several different targets."""
+    num_scattered: int
+    """Those of them whose targets stand in several pairs."""
     num_equal: int
     """Pairs whose sides are the same."""
     num_empty: int
@@ -85,8 +87,10 @@ def survey_pairs(read: Sequence[Pair], num_pairs: int, key: str) -> Survey:
         raise UserError(f"{place}: no pair has both sides; give each source its target")
     refuse_idle(full, key)
     targets: dict[str, set[str]] = defaultdict(set)
+    listed: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for pair in full:
         targets[pair.source].update(pair.targets)
+        listed[pair.source].add(pair.targets)
     different = {(pair.source, pair.targets) for pair in full}
     num_equal = sum(pair.source == pair.target for pair in full)
     # As valid is held out: a source that stands several times is unseen in all of its places.
@@ -97,6 +101,7 @@ def survey_pairs(read: Sequence[Pair], num_pairs: int, key: str) -> Survey:
         len(targets),
         len(full) - len(different),
         sum(len(found) > 1 for found in targets.values()),
+        sum(len(found) > 1 for found in listed.values()),
         num_equal,
         len(read) - len(full),
         _survey_side([pair.source for pair in full], unseen),

@@ -64,11 +64,11 @@ class Trainer:
         `optimiser`: makes one of parameters; the learning rate is set at every update.
         """
         set_up_logging()
-        _require(isinstance(actor, Actor | str), "actor", actor, "an Actor (docs/own/actor.md), nor the name of one")
-        _require(isinstance(task, Task), "task", task, "a Task (docs/own/data.md); seqcritic.pairs makes one of pairs")
-        _require(critic is None or isinstance(critic, Critic), "critic", critic, "a Critic (contracts/critic.py)")
+        _require(isinstance(actor, Actor | str), "actor", actor, "an Actor, nor the name of one")
+        _require(isinstance(task, Task), "task", task, "a Task; seqcritic.pairs makes one of pairs")
+        _require(critic is None or isinstance(critic, Critic), "critic", critic, "a Critic")
         named = isinstance(score, str | Score | Weighted) or callable(score)
-        _require(named, "score", score, "the name of a score, a Score or a function (docs/own/score.md)")
+        _require(named, "score", score, "the name of a score, a Score or a function of texts")
         self.out = Path(out)
         self.optimiser, self.callbacks = optimiser, callbacks
         tree = _tree(settings)
