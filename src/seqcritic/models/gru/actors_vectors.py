@@ -31,8 +31,8 @@ class ActorsVectors(nn.Module):
         vectors = actor.token_vectors()
         if vectors is None:
             raise UserError(
-                f"critic.embeddings=actor: {type(actor).__name__} offers no vectors of its tokens (token_vectors of "
-                "contracts/actor.py); set critic.embeddings=own"
+                f"critic.embeddings=actor: {type(actor).__name__} offers no vectors of its tokens (by its "
+                "token_vectors); set critic.embeddings=own"
             )
         self._held = Held(actor)
         self.num_embeddings, self.embedding_dim = vectors.shape
