@@ -31,8 +31,8 @@ class ActorsVectors(nn.Module):
         vectors = actor.token_vectors()
         if vectors is None:
             raise UserError(
-                f"critic.embeddings=actor: {type(actor).__name__} offers no vectors of its tokens (token_vectors of "
-                "contracts/actor.py); set critic.embeddings=own"
+                f"critic.embeddings=actor: {type(actor).__name__} offers no vectors of its tokens (by its "
+                "token_vectors); set critic.embeddings=own"
             )
         # Not as a submodule: the actor's weights would become the critic's, and a target copy would copy them.
         self._held = Held(actor)
