@@ -269,8 +269,15 @@ def test_looking_at_a_recipe_measures_nothing(bare_recipe: Path, measuring: Meas
     assert measuring.asked == []
 
 
-UNDER_WAY = ("corrector", "tatoeba-window", "whisper")  # no figure of them is published: costs are measured first
-PUBLISHED = [path for path in sorted(EVIDENCE.glob("*.yaml")) if path.stem not in UNDER_WAY]
+UNDER_WAY = (
+    "corrector",
+    "privileged",
+    "tatoeba-window",
+    "transformer",
+    "whisper",
+)  # no figure of them is published: costs are measured first
+RECIPES = [path for path in sorted(EVIDENCE.glob("*.yaml")) if not path.stem.endswith("-rows")]
+PUBLISHED = [path for path in RECIPES if path.stem not in UNDER_WAY]
 
 
 @pytest.mark.parametrize("recipe", ["demo", "tatoeba-de-en", *PUBLISHED], ids=lambda recipe: Path(recipe).stem)

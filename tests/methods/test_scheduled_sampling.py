@@ -56,7 +56,7 @@ def test_the_inputs_match_the_coins_and_the_targets_stay_the_references(monkeypa
         assert torch.equal(inputs[:, step], fed)
         assert not torch.equal(drawn, batch.references[:, step])
     expected = losses.likelihood_loss(torch.log_softmax(logits, 2), batch.references, batch.reference_mask)
-    assert torch.equal(outcome.loss, expected)
+    torch.testing.assert_close(outcome.loss, expected)  # one sum in two ways: processors differ in the last bit
 
 
 def test_a_drawn_end_token_does_not_end_the_sequence():

@@ -161,7 +161,8 @@ def test_reinforce_does_not_learn_to_write_unknown_words(exact: str, tmp_path: P
     draw = random.Random(0)
     words = ["yes", "no", "so"]
     lines = [draw.choice(words) if draw.random() < 0.2 else f"rare{draw.randrange(99)}" for _ in range(400)]
-    (tmp_path / "answers.tsv").write_text("".join(f"{line}\t{line}\n" for line in lines), encoding="utf-8")
+    text = "".join(f"{line}\t{line}\n" for line in lines) + "or\tso\n"  # pairs that are all alike are refused
+    (tmp_path / "answers.tsv").write_text(text, encoding="utf-8")
     files = {split: {"pairs": str(tmp_path / "answers.tsv")} for split in ("train", "valid", "test")}
     data = {"task": "translation", **files, "target_tokens": {"size": 3}, "source_tokens": {"size": 3}}
     phases = {"actor": {"updates": 40, "learning_rate": 0.01}, "train": {"updates": 120, "learning_rate": 0.01}}

@@ -73,7 +73,8 @@ def test_it_is_the_bleu_of_greedy_translations_of_pairs_that_are_trained_on(tmp_
     words = ["one", "two", "three", "four", "five", "six", "seven"]
     texts = [" ".join(words[n % 4 : n % 4 + 1 + n % 3]) for n in range(40)] + [" ".join(words)] * 20  # too long
     pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("".join(f"{text}\t{text}\n" for text in texts), encoding="utf-8")
+    lines = [f"{text}\t{text}\n" for text in texts[:-1]] + [f"{texts[-1]}\t{' '.join(words[::-1])}\n"]  # not all alike
+    pairs.write_text("".join(lines), encoding="utf-8")
     split = {"pairs": str(pairs)}
     data = {"task": "translation", "train": split, "valid": split, "test": split, "maximum_length": 4}
     recipe = write_recipe(tmp_path, data=data, score={"name": "bleu"})

@@ -50,7 +50,7 @@ def test_bad_input_is_told_in_one_line(overrides: list[str], message: str, tmp_p
 
 def test_what_is_longer_than_the_positions_is_told_in_one_line(tmp_path: Path, refusal: Any):
     recipe = recipe_of("bart", tmp_path, "data.maximum_length=200", f"data.train.pairs={tmp_path / 'long.tsv'}")
-    (tmp_path / "long.tsv").write_text(f"{'one ' * 90}\ttwos\n", encoding="utf-8")
+    (tmp_path / "long.tsv").write_text(f"{'one ' * 90}\ttwos\none two\ttwos\n", encoding="utf-8")
     told = refusal("train", recipe[0], "--out", str(tmp_path / "run"), *recipe[1:])
     assert re.search(r"a source of \d+ tokens.*longer than the 64 positions of the model; shorten it", told)
 
