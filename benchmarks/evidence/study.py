@@ -211,17 +211,19 @@ class Runs:
         runs = {row: [self.place(cell) for cell in own] for row, own in cells.items()}
         runs = {row: places for row, places in runs.items() if all(map(is_finished, places))}
         title, notes = self.settings.name, (self._describe_budget(list(runs)),)
-        yield "comparison", compare_experiments(runs, study.beam, title, notes=notes)
+        # What was run stands in two files of the repository; a run's own settings tell where its machine has the text.
+        told = f"{study.recipe}, and as rows:\n{yaml.safe_dump(study.model_dump(mode='json'), allow_unicode=True)}"
+        yield "comparison", compare_experiments(runs, study.beam, title, told, notes)
         for name, text in also.items():
-            yield name, compare_experiments(runs, None, title, notes=notes, overrides=[f"data.test={text.resolve()}"])
+            yield name, compare_experiments(runs, None, title, told, notes, overrides=[f"data.test={text.resolve()}"])
         if study.mbr:
             some = {row: runs[row] for row in study.mbr if row in runs}
             search = MinimumBayesRisk(study.mbr_samples)
-            yield "mbr", compare_experiments(some, None, title, notes=notes, search=search)
+            yield "mbr", compare_experiments(some, None, title, told, notes, search=search)
         widths = {row: width for row in runs if (width := study.row(row).beam) is not None}
         if widths:
             some = {row: runs[row] for row in (BASELINE, *widths)}
-            yield "own-beam", compare_experiments(some, max(widths.values()), title, notes=notes)
+            yield "own-beam", compare_experiments(some, max(widths.values()), title, told, notes)
 
     def _describe_budget(self, rows: list[str]) -> str:
         costs = ", ".join(f"{row} {self.cost(row):.2f}" for row in rows)
